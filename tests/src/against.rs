@@ -40,7 +40,7 @@ impl Precision {
 
 /// The result of a comparison.
 #[derive(Debug, Default, Clone)]
-pub struct Outcome {
+pub struct RunComparison {
     /// Bytecodes equal in both flows.
     pub matched: u64,
     /// Equal bytecodes that C1 executed.
@@ -61,13 +61,13 @@ pub struct Outcome {
     pub code: Option<i32>,
 }
 
-impl Outcome {
+impl RunComparison {
     /// Equal bytecodes that compiled code executed.
     pub const fn compiled(&self) -> u64 {
         self.c1 + self.c2
     }
 
-    /// Adds the figures of another outcome.
+    /// Adds the figures of another comparison.
     pub fn add(&mut self, other: &Self) {
         self.matched += other.matched;
         self.c1 += other.c1;
@@ -81,7 +81,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for RunComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = if self.matched == 0 { 0.0 } else { self.compiled() as f64 / self.matched as f64 };
         let Self { matched, unresolved, hidden, .. } = self;
@@ -95,7 +95,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Compares the main threads of `tested` and `reference` with the command `jportal`, in the
-/// methods of the application's classes. A difference is reported in the outcome, not as an
+/// methods of the application's classes. A difference is reported in the result, not as an
 /// error.
 ///
 /// # Errors
@@ -105,19 +105,19 @@ pub fn compare(
     (tested, precision): (&Path, Precision),
     reference: &Path,
     limit: Duration,
-) -> Result<Outcome> {
+) -> Result<RunComparison> {
     let mut command = Command::new(jportal);
     command.args(["verify", "--json"]).arg(tested).arg("--against").arg(reference);
     let finished = process::run(&mut command, limit)?;
     let Ok(report) = finished.json() else {
         let failure = format!("verify: {}\n{}", finished.status, finished.stderr);
         let code = finished.status.code();
-        return Ok(Outcome { failure: Some(failure), code, ..Outcome::default() });
+        return Ok(RunComparison { failure: Some(failure), code, ..RunComparison::default() });
     };
     Ok(judge(&report, &finished, precision))
 }
 
-fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
+fn judge(report: &Value, finished: &Finished, precision: Precision) -> RunComparison {
     let mut outcome = figures(report);
     let count = |name: &str| report.get(name).and_then(Value::as_u64);
     let parts = report.get("first").is_some_and(|first| !first.is_null());
@@ -141,16 +141,16 @@ fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
 }
 
 /// Reads the figures of `verify`'s report. Figures that it lacks are 0.
-fn figures(report: &Value) -> Outcome {
+fn figures(report: &Value) -> RunComparison {
     let at = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
-    let mut outcome = Outcome {
+    let mut outcome = RunComparison {
         matched: at("/matched"),
         c1: at("/tiers/c1/exact"),
         c2: at("/tiers/c2/exact"),
         wrong: at("/missing") + at("/extra"),
         unresolved: at("/unresolved"),
         hidden: at("/hidden"),
-        ..Outcome::default()
+        ..RunComparison::default()
     };
     for group in report["unresolved_by_cause"].as_array().into_iter().flatten() {
         let (cause, stretches) = (group["cause"].as_str(), group["stretches"].as_u64());

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::oracle::{self, ProbeFile};
-use crate::place::Place;
+use crate::place::Installation;
 use crate::process::{self, Finished};
 use crate::recording::LIMIT;
 use crate::scratch::Scratch;
@@ -85,7 +85,7 @@ pub struct Left {
 ///
 /// # Errors
 /// If a check fails. The message names the way and the moment, and the files of the run are kept.
-pub fn die(place: &Place, way: Way, after: Duration) -> Result<Left> {
+pub fn die(place: &Installation, way: Way, after: Duration) -> Result<Left> {
     let told =
         |e: String| -> crate::Error { format!("{} after {} ms: {e}", way.name(), after.as_millis()).into() };
     let folder = Scratch::new()?;
@@ -98,7 +98,7 @@ pub fn die(place: &Place, way: Way, after: Duration) -> Result<Left> {
 }
 
 struct Death<'a> {
-    place: &'a Place,
+    place: &'a Installation,
     folder: &'a Path,
 }
 
@@ -112,7 +112,7 @@ impl Death<'_> {
     }
 
     fn run(&self, way: Way, after: Duration) -> Result<Finished> {
-        let Place { oracle: agent, programs, .. } = self.place;
+        let Installation { oracle: agent, programs, .. } = self.place;
         let mut command = self.place.run(&self.capture(), &[]);
         command.arg("-XX:JPortalPrecision=exact");
         command.arg(format!("-XX:ErrorFile={}", self.folder.join("hs_err.log").display()));

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use crate::Result;
-use crate::place::Place;
+use crate::place::Installation;
 use crate::process::{self, Finished, Running};
 use crate::recording::LIMIT;
 use crate::scratch::Scratch;
@@ -151,7 +151,7 @@ impl Trial {
     ///
     /// # Errors
     /// If something is not exact. The files of the run are then kept.
-    pub fn run(&self, place: &Place) -> Result<Held> {
+    pub fn run(&self, place: &Installation) -> Result<Held> {
         let folder = Scratch::new()?;
         let capture = folder.path().join("crowd.jportal");
         let log = folder.path().join("oracle");
@@ -162,7 +162,7 @@ impl Trial {
         held.map_err(|e| format!("{self}: {e}; its files are in {}", folder.keep().display()).into())
     }
 
-    fn record(&self, place: &Place, capture: &Path, log: &Path) -> Result<(Finished, u64)> {
+    fn record(&self, place: &Installation, capture: &Path, log: &Path) -> Result<(Finished, u64)> {
         let cores = self.cores.to_string();
         let mut command = Command::new(&place.jportal);
         command.args(["run", "--emulate", "--cores", &cores, "--timing", self.timing, "--on-full", "stall"]);
@@ -177,7 +177,7 @@ impl Trial {
         Ok((running.wait(LIMIT)?, stopped))
     }
 
-    fn judge(&self, place: &Place, capture: &Path, log: &Path, finished: &Finished) -> Result<Held> {
+    fn judge(&self, place: &Installation, capture: &Path, log: &Path, finished: &Finished) -> Result<Held> {
         if !finished.status.success() || !finished.text().contains("Crowd ") {
             return Err(
                 format!("{}: {:.300} {:.600}", finished.status, finished.text(), finished.stderr).into()
@@ -208,7 +208,7 @@ impl Trial {
     }
 }
 
-fn jportal(place: &Place, words: &[&str], capture: &Path) -> Result<Value> {
+fn jportal(place: &Installation, words: &[&str], capture: &Path) -> Result<Value> {
     process::run(Command::new(&place.jportal).args(words).arg(capture), LIMIT)?.json()
 }
 

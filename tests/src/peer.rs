@@ -10,14 +10,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::Installation;
 use crate::process;
-use crate::recording::{LIMIT, Recording};
+use crate::recording::{LIMIT, RecordedRun};
 use crate::{Error, Result};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TableKind {
     /// `report call-tree`: invocations, bytecodes, and bytecodes by whole blocks of each node.
     Tree,
     /// `report blocks`: executions of blocks, bytecodes, lines, branch outcomes and exceptions.
@@ -32,9 +32,9 @@ pub enum Kind {
 const ALL: &str = "1000000000";
 
 /// All kinds.
-pub const KINDS: [Kind; 4] = [Kind::Tree, Kind::Counts, Kind::Paths, Kind::Trace];
+pub const KINDS: [TableKind; 4] = [TableKind::Tree, TableKind::Counts, TableKind::Paths, TableKind::Trace];
 
-impl Kind {
+impl TableKind {
     /// Its name in the command line of the peer.
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Logged {
     ///
     /// # Errors
     /// If the program fails, or has no class path, or the peer was not built.
-    pub fn run(place: &Place, arguments: &[String], folder: &Path) -> Result<Self> {
+    pub fn run(place: &Installation, arguments: &[String], folder: &Path) -> Result<Self> {
         let peer = place.root.join("build/peer/jportal-peer.jar");
         if !peer.exists() {
             return Err(format!("{} is missing; run tests/peer/build.sh", peer.display()).into());
@@ -91,7 +91,7 @@ impl Logged {
     ///
     /// # Errors
     /// If the peer cannot explain the log.
-    pub fn explain(&self, kind: Kind) -> Result<PathBuf> {
+    pub fn explain(&self, kind: TableKind) -> Result<PathBuf> {
         let out = self.folder.join(format!("peer.{}", kind.name()));
         let mut command = Command::new(&self.java);
         command.arg("-jar").arg(&self.peer).arg("--oracle").arg(self.folder.join("log"));
@@ -108,7 +108,7 @@ impl Logged {
     ///
     /// # Errors
     /// If they cannot be compared.
-    pub fn compare(&self, kind: Kind, peer: &Path, client: &str) -> Result<Compared> {
+    pub fn compare(&self, kind: TableKind, peer: &Path, client: &str) -> Result<Compared> {
         let file = self.folder.join(format!("client.{}", kind.name()));
         std::fs::write(&file, client)?;
         let mut command = Command::new(&self.java);
@@ -140,7 +140,7 @@ pub struct Compared {
 ///
 /// # Errors
 /// If the command fails.
-pub fn table(recording: &Recording, kind: Kind, fault: Option<Fault>) -> Result<String> {
+pub fn table(recording: &RecordedRun, kind: TableKind, fault: Option<Fault>) -> Result<String> {
     let report = |command: &[&str]| -> Result<Value> {
         let scope = ["--thread", "main", "--classes", "app", "--json"];
         let finished = recording.jportal(command, &recording.capture(), &scope)?;
@@ -150,15 +150,15 @@ pub fn table(recording: &Recording, kind: Kind, fault: Option<Fault>) -> Result<
         finished.json()
     };
     match kind {
-        Kind::Tree => {
+        TableKind::Tree => {
             let tree = report(&["report", "call-tree", "--merge", "--bba", "both", "--hide", "splice"])?;
             tree_table(&tree, fault)
         }
-        Kind::Counts => {
+        TableKind::Counts => {
             counts_table(&report(&["report", "blocks", "--lines", "--bytecodes", "--top", ALL])?, fault)
         }
-        Kind::Paths => paths_table(&report(&["report", "paths", "--cut", "--top", ALL])?, fault),
-        Kind::Trace => {
+        TableKind::Paths => paths_table(&report(&["report", "paths", "--cut", "--top", ALL])?, fault),
+        TableKind::Trace => {
             let folder = recording.file("call-trace");
             if !folder.exists() {
                 let folder = folder.to_str().ok_or("the path is not UTF-8")?;
@@ -199,13 +199,13 @@ fn number(value: &Value, field: &str) -> Result<u64> {
 }
 
 /// Rows that are counted. The last column is the count, or counts, of the row.
-struct Rows {
+struct CountedRows {
     text: String,
     /// Place of the row with the greatest count in `text`, and that count.
     greatest: Option<(usize, u64)>,
 }
 
-impl Rows {
+impl CountedRows {
     fn new(columns: &str) -> Self {
         Self { text: format!("{columns}\n"), greatest: None }
     }
@@ -235,7 +235,7 @@ impl Rows {
 }
 
 /// A node of the call tree under construction.
-struct Node {
+struct TableNode {
     parent: usize,
     cells: [String; 3],
     /// Invocations, bytecodes by whole blocks, bytecodes.
@@ -245,8 +245,8 @@ struct Node {
 /// The tree without frames of hidden classes: their callees become those of the frame below. Nodes
 /// of one method below one node become one.
 fn tree_table(report: &Value, fault: Option<Fault>) -> Result<String> {
-    let mut nodes: Vec<Node> =
-        vec![Node { parent: 0, cells: ["(root)", "", ""].map(str::to_owned), figures: [0; 3] }];
+    let mut nodes: Vec<TableNode> =
+        vec![TableNode { parent: 0, cells: ["(root)", "", ""].map(str::to_owned), figures: [0; 3] }];
     let mut known: HashMap<(usize, [String; 3]), usize> = HashMap::new();
     let mut places: HashMap<u64, usize> = HashMap::new();
     for node in list(report, "nodes")? {
@@ -259,7 +259,7 @@ fn tree_table(report: &Value, fault: Option<Fault>) -> Result<String> {
         let place = match cells.filter(|[class, ..]| !is_hidden(class)) {
             None => parent,
             Some(cells) => *known.entry((parent, cells.clone())).or_insert_with(|| {
-                nodes.push(Node { parent, cells, figures: [0; 3] });
+                nodes.push(TableNode { parent, cells, figures: [0; 3] });
                 nodes.len() - 1
             }),
         };
@@ -271,8 +271,8 @@ fn tree_table(report: &Value, fault: Option<Fault>) -> Result<String> {
             }
         }
     }
-    let mut rows = Rows::new("thread\tid\tparent\tclass\tmethod\tdescriptor\tcalls\twhole\tbegun");
-    for (id, Node { parent, cells: [class, name, descriptor], figures: [calls, whole, begun] }) in
+    let mut rows = CountedRows::new("thread\tid\tparent\tclass\tmethod\tdescriptor\tcalls\twhole\tbegun");
+    for (id, TableNode { parent, cells: [class, name, descriptor], figures: [calls, whole, begun] }) in
         nodes.iter().enumerate()
     {
         let parent = if id == 0 { "-1".to_owned() } else { parent.to_string() };
@@ -287,7 +287,7 @@ fn tree_table(report: &Value, fault: Option<Fault>) -> Result<String> {
 }
 
 fn counts_table(report: &Value, fault: Option<Fault>) -> Result<String> {
-    let mut rows = Rows::new("thread\tkind\tclass\tmethod\tdescriptor\tbci\tline\tto\tcount");
+    let mut rows = CountedRows::new("thread\tkind\tclass\tmethod\tdescriptor\tbci\tline\tto\tcount");
     for class in list(report, "classes")? {
         let name = text(class, "class")?;
         if is_hidden(name) {
@@ -325,7 +325,7 @@ fn counts_table(report: &Value, fault: Option<Fault>) -> Result<String> {
 }
 
 fn paths_table(report: &Value, fault: Option<Fault>) -> Result<String> {
-    let mut rows = Rows::new("thread\tclass\tmethod\tdescriptor\tkind\tid\tblocks\tcount");
+    let mut rows = CountedRows::new("thread\tclass\tmethod\tdescriptor\tkind\tid\tblocks\tcount");
     for of in list(report, "methods")? {
         let [class, method, descriptor] = method(text(of, "method")?)?;
         if is_hidden(&class) {

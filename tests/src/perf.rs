@@ -168,7 +168,7 @@ pub struct CoreComparison {
 
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct PerfComparison {
     /// The results by core.
     pub cores: Vec<CoreComparison>,
     /// The number of perf's lines that are not branches: its errors.
@@ -179,7 +179,7 @@ pub struct Comparison {
     pub limited: bool,
 }
 
-impl Comparison {
+impl PerfComparison {
     /// The number of equal branches.
     pub fn equal(&self) -> u64 {
         self.cores.iter().map(|c| c.equal).sum()
@@ -190,7 +190,7 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for PerfComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in &self.cores {
             write!(f, "core {:<3} {:>12} branches equal", c.core, c.equal)?;
@@ -222,7 +222,7 @@ const KEPT: usize = 10;
 ///
 /// # Errors
 /// If perf cannot be run.
-pub fn compare(recording: &Recording, data: &Path, limit: u64) -> Result<Comparison> {
+pub fn compare(recording: &Recording, data: &Path, limit: u64) -> Result<PerfComparison> {
     let mut perf = Command::new("perf")
         .args(["script", "--itrace=be", "-F", "tid,cpu,ip,addr,insnlen", "-i"])
         .arg(data)
@@ -261,7 +261,7 @@ pub fn compare(recording: &Recording, data: &Path, limit: u64) -> Result<Compari
 
 struct Comparer {
     ours: Vec<(Core, Ours)>,
-    found: Comparison,
+    found: PerfComparison,
     limit: u64,
     equal: u64,
 }
@@ -269,7 +269,7 @@ struct Comparer {
 impl Comparer {
     fn new(ours: Vec<(Core, Ours)>, limit: u64) -> Self {
         let cores = ours.iter().map(|o| CoreComparison { core: o.0.0, ..CoreComparison::default() });
-        let found = Comparison { cores: cores.collect(), ..Comparison::default() };
+        let found = PerfComparison { cores: cores.collect(), ..PerfComparison::default() };
         Self { ours, found, limit, equal: 0 }
     }
 
@@ -303,7 +303,7 @@ impl Comparer {
         }
     }
 
-    fn finish(mut self) -> Comparison {
+    fn finish(mut self) -> PerfComparison {
         self.found.limited = self.is_done();
         for (core, (_, ours)) in self.found.cores.iter_mut().zip(&mut self.ours) {
             if core.difference.is_none() && !self.found.limited {

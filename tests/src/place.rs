@@ -11,7 +11,7 @@ use crate::{Result, skip};
 
 /// The paths in the repository that tests use. All exist.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Installation {
     /// The repository.
     pub root: PathBuf,
     /// The command.
@@ -30,9 +30,9 @@ pub fn root() -> PathBuf {
 }
 
 /// All paths; if one is missing, `None` after counting the test as skipped.
-pub fn installed(test: &str) -> Option<Place> {
+pub fn installed(test: &str) -> Option<Installation> {
     let root = root();
-    let place = Place {
+    let place = Installation {
         jportal: root.join("build/bin/jportal"),
         java: root.join("build/jdk/bin/java"),
         oracle: root.join("build/oracle/jportal-oracle.jar"),
@@ -53,7 +53,7 @@ pub fn installed(test: &str) -> Option<Place> {
     Some(place)
 }
 
-impl Place {
+impl Installation {
     /// The start of a `jportal run` command with three cores of the emulated unit and no loss.
     /// The caller appends the arguments of `java`.
     pub fn run(&self, capture: &Path, options: &[&str]) -> Command {
@@ -92,11 +92,11 @@ impl Place {
 
 /// A JDK 17 with the oracle agent and the programs, for the agent's own tests. The JDK is
 /// build/jdk if it exists, else the system's.
-pub fn agent(test: &str) -> Option<Place> {
+pub fn agent(test: &str) -> Option<Installation> {
     let root = root();
     let built = root.join("build/jdk/bin/java");
     let java = if built.exists() { built } else { PathBuf::from("/usr/bin/java") };
-    let place = Place {
+    let place = Installation {
         jportal: root.join("build/bin/jportal"),
         java,
         oracle: root.join("build/oracle/jportal-oracle.jar"),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::oracle::OracleLog;
-use crate::place::Place;
+use crate::place::Installation;
 use crate::process::{self, Finished};
 use crate::programs::{Program, Size};
 use crate::scratch::Scratch;
@@ -24,14 +24,14 @@ const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// The engines that execute the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum EngineMode {
     /// `-Xint`.
     Interpreter,
     /// The VM's default.
     Tiered,
 }
 
-impl Mode {
+impl EngineMode {
     /// The flags of `java`.
     pub fn flags(self) -> &'static [&'static str] {
         match self {
@@ -45,7 +45,7 @@ impl Mode {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The engines.
-    pub mode: Mode,
+    pub mode: EngineMode,
     /// Size of the program.
     pub size: Size,
     /// Whether the emulated unit records, or else the machine's own PT unit.
@@ -64,7 +64,7 @@ pub struct Plan {
 
 impl Plan {
     /// Small size, three cores, with the oracle, and with the coarsest clock: times in PSBs only.
-    pub fn new(mode: Mode) -> Self {
+    pub fn new(mode: EngineMode) -> Self {
         Self {
             mode,
             size: Size::Small,
@@ -80,28 +80,28 @@ impl Plan {
 
 /// A recorded run. Its files are removed when it is dropped, unless the test is failing.
 #[derive(Debug)]
-pub struct Recording {
+pub struct RecordedRun {
     folder: Scratch,
-    place: Place,
+    place: Installation,
     limit: Duration,
     /// The exit status and output of the recorded program.
     pub program: Finished,
 }
 
-impl Recording {
+impl RecordedRun {
     /// Records `program`.
     ///
     /// # Errors
     /// If `jportal run` cannot be started, hangs, or writes no capture.
-    pub fn make(place: &Place, program: &Program, plan: &Plan) -> Result<Self> {
+    pub fn make(place: &Installation, program: &Program, plan: &Plan) -> Result<Self> {
         Self::command(place, &program.command(&place.root, &place.programs, plan.size), plan)
     }
 
     /// Records `java` with these arguments.
     ///
     /// # Errors
-    /// As [`Recording::make`].
-    pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
+    /// As [`RecordedRun::make`].
+    pub fn command(place: &Installation, arguments: &[String], plan: &Plan) -> Result<Self> {
         let folder = Scratch::new()?;
         let mut command = Command::new(&place.jportal);
         command.arg("run");
@@ -186,7 +186,7 @@ impl Recording {
     ///
     /// # Errors
     /// If it fails or prints no JSON. A mismatch is not an error.
-    pub fn verify(&self, capture: &Path, arguments: &[&str]) -> Result<Verdict> {
+    pub fn verify(&self, capture: &Path, arguments: &[&str]) -> Result<VerifyOutput> {
         let oracle = self.oracle_directory();
         let oracle = oracle.to_str().ok_or("the log's path is not UTF-8")?;
         let finished =
@@ -196,17 +196,17 @@ impl Recording {
         }
         let code = finished.status.code().ok_or("verify was killed")?;
         let report = if code == 2 { Value::Null } else { finished.json()? };
-        Ok(Verdict { code, report, stderr: finished.stderr })
+        Ok(VerifyOutput { code, report, stderr: finished.stderr })
     }
 }
 
 /// The flag of `java` that loads the oracle agent.
-fn agent(place: &Place, folder: &Path, out: &str, option: &str) -> String {
+fn agent(place: &Installation, folder: &Path, out: &str, option: &str) -> String {
     format!("-javaagent:{}=out={},{option}", place.oracle.display(), folder.join(out).display())
 }
 
 /// Instruments the classes in an untraced run, so that the traced run need not do it.
-fn prepare(place: &Place, arguments: &[String], folder: &Path) -> Result<PathBuf> {
+fn prepare(place: &Installation, arguments: &[String], folder: &Path) -> Result<PathBuf> {
     let classes = folder.join("prepared");
     let mut command = Command::new(&place.java);
     command.arg(agent(place, folder, "prepared-log", &format!("save={}", classes.display()))).args(arguments);
@@ -294,7 +294,7 @@ fn whole(value: f64) -> Result<u64> {
 
 /// Output of `jportal verify --json`.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct VerifyOutput {
     /// Exit status: 0 equal, 1 not equal, 2 refused.
     pub code: i32,
     /// The report, null when refused.
@@ -303,7 +303,7 @@ pub struct Verdict {
     pub stderr: String,
 }
 
-impl Verdict {
+impl VerifyOutput {
     /// Number of probes in the oracle's log, according to `verify`.
     ///
     /// # Errors

@@ -8,18 +8,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use jportal_tests::oracle::{OracleLog, Probe};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Finished};
 use jportal_tests::programs::{self, Size, UNITS};
 use jportal_tests::{Result, skip};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-fn agent_flag(place: &Place, out: &Path, options: &str) -> String {
+fn agent_flag(place: &Installation, out: &Path, options: &str) -> String {
     format!("-javaagent:{}=out={}{options}", place.oracle.display(), out.display())
 }
 
-fn java(place: &Place, out: &Path, options: &str, arguments: &[String]) -> Result<Finished> {
+fn java(place: &Installation, out: &Path, options: &str, arguments: &[String]) -> Result<Finished> {
     process::run(Command::new(&place.java).arg(agent_flag(place, out, options)).args(arguments), LIMIT)
 }
 
@@ -28,7 +28,7 @@ fn strings(arguments: &[&str]) -> Vec<String> {
 }
 
 /// The arguments that run `programs.Exit` interpreted.
-fn exit_program(place: &Place, arguments: &[&str]) -> Vec<String> {
+fn exit_program(place: &Installation, arguments: &[&str]) -> Vec<String> {
     let mut all = strings(&["-Xint", "-cp"]);
     all.push(place.programs.join("programs.jar").display().to_string());
     all.push("programs.Exit".into());

@@ -21,7 +21,7 @@ use crate::names::{Name, Names, Naming, Version, version_text};
 
 /// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Site {
+enum CallOrigin {
     /// A bytecode. Its bci is `None` when only the method is known.
     Java(MethodId, Option<Bci>),
     /// The VM or native code.
@@ -30,7 +30,7 @@ enum Site {
     Unknown,
 }
 
-type Edges = HashMap<(Site, MethodId), Tally>;
+type Edges = HashMap<(CallOrigin, MethodId), Tally>;
 
 /// One call site and target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 
 /// The first pair of that name in the recording, how often calls were seen, and what may be
 /// missing.
-type Row = ((Site, MethodId), Tally, Missing);
+type Row = ((CallOrigin, MethodId), Tally, Missing);
 
 impl CallsAnalysis {
     /// For the methods of one recording. `inlined` says which methods the compilers inlined
@@ -122,7 +122,7 @@ impl CallsAnalysis {
         let names = Names::new(&self.methods, self.naming);
         let hidden = Account::new(&self.methods, &self.inlined).of_calls(&self.hidden);
         let hidden = hidden.into_iter().map(|((m, bci, callee), missing)| {
-            ((Site::Java(m, Some(bci)), callee), Tally::default(), missing)
+            ((CallOrigin::Java(m, Some(bci)), callee), Tally::default(), missing)
         });
         let seen = self.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
         let (mut total, mut total_missing) = (Tally::default(), Missing::default());
@@ -167,11 +167,11 @@ impl CallsAnalysis {
         let calls = calls.collect();
         Calls { exact, inexact, total, missing: total_missing, pairs, perhaps_pairs, calls }
     }
-    fn place(&self, names: &Names<'_>, site: Site) -> Place {
+    fn place(&self, names: &Names<'_>, site: CallOrigin) -> Place {
         match site {
-            Site::Vm => (None, "(VM)", None, None),
-            Site::Unknown => (None, "(unknown)", None, None),
-            Site::Java(m, bci) => {
+            CallOrigin::Vm => (None, "(VM)", None, None),
+            CallOrigin::Unknown => (None, "(unknown)", None, None),
+            CallOrigin::Java(m, bci) => {
                 let line = bci.and_then(|b| self.methods.get(m)?.line_at(b));
                 (Some(names.get(m)), "", bci.map(Bci::get), line)
             }
@@ -197,8 +197,10 @@ impl Analysis for CallsAnalysis {
             if let EventKind::Enter { method, entry, .. } = e.kind {
                 let top = || thread.follower.stack().top();
                 let site = match entry {
-                    Entry::Call => Some(top().map_or(Site::Unknown, |f| Site::Java(f.method, f.bci))),
-                    Entry::Upcall => Some(Site::Vm),
+                    Entry::Call => {
+                        Some(top().map_or(CallOrigin::Unknown, |f| CallOrigin::Java(f.method, f.bci)))
+                    }
+                    Entry::Upcall => Some(CallOrigin::Vm),
                     Entry::Osr | Entry::Deoptimisation | Entry::Found => None,
                 };
                 if let Some(site) = site.filter(|_| !self.exclude.hides(e.provenance)) {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum PrinterLevel {
     /// Calls, returns, exceptions.
     Call,
     /// Also the bytecode blocks that were entered.
@@ -28,7 +28,7 @@ pub enum Level {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The level of detail.
-    pub level: Level,
+    pub level: PrinterLevel,
     /// One JSON object per line instead of text.
     pub json: bool,
     /// Maximum number of lines per thread.
@@ -42,11 +42,11 @@ pub type Output = Box<dyn Write + Send>;
 
 /// Prints flows. Each thread has its own output, because flows arrive interleaved.
 pub struct Printer<F> {
-    shared: Arc<Shared>,
+    shared: Arc<PrinterContext>,
     open: F,
 }
 
-struct Shared {
+struct PrinterContext {
     methods: Arc<MethodTable>,
     blocks: Box<[OnceLock<Option<Blocks>>]>,
     options: Options,
@@ -58,7 +58,7 @@ impl<F: Fn(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
     /// wanted.
     pub fn new(methods: Arc<MethodTable>, options: Options, open: F) -> Self {
         let blocks = (0..methods.len()).map(|_| OnceLock::new()).collect();
-        Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }), open }
+        Self { shared: Arc::new(PrinterContext { methods, blocks, options, error: Mutex::new(None) }), open }
     }
     /// The first error of any output. The text of that thread is incomplete.
     pub fn error(&self) -> Option<io::Error> {
@@ -110,16 +110,20 @@ where
 
 /// Describes single events as text, at the finest level.
 pub struct Words {
-    shared: Arc<Shared>,
+    shared: Arc<PrinterContext>,
 }
 
 impl Words {
     /// For the methods of one recording.
     pub fn new(methods: Arc<MethodTable>) -> Self {
-        let options =
-            Options { level: Level::Bytecode, json: false, limit: u64::MAX, exclude: Exclude::default() };
+        let options = Options {
+            level: PrinterLevel::Bytecode,
+            json: false,
+            limit: u64::MAX,
+            exclude: Exclude::default(),
+        };
         let blocks = Box::default();
-        Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }) }
+        Self { shared: Arc::new(PrinterContext { methods, blocks, options, error: Mutex::new(None) }) }
     }
     /// The event with its method. `None` for events that only state the time.
     pub fn of(&self, e: &Event) -> Option<String> {
@@ -135,7 +139,7 @@ impl Words {
     }
 }
 
-impl Shared {
+impl PrinterContext {
     fn fail(&self, e: io::Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
     }
@@ -167,7 +171,7 @@ impl Shared {
 
 /// One thread whose flow is printed.
 pub struct PrintedThread {
-    shared: Arc<Shared>,
+    shared: Arc<PrinterContext>,
     tid: u32,
     /// `None` if the thread is not wanted, its limit is reached, or an error occurred.
     out: Option<Output>,
@@ -268,7 +272,7 @@ impl PrintedThread {
 
 /// The text of an event and its depth. `None` when the event is finer than the level.
 fn visible(
-    s: &Shared,
+    s: &PrinterContext,
     kind: &EventKind,
     before: usize,
     after: usize,
@@ -284,18 +288,18 @@ fn visible(
             (format!("catch at {bci}{} in {}", line_note(s, *method, *bci), s.method(*method)), after)
         }
         EventKind::Bytecode { method, bci, .. } => match level {
-            Level::Bytecode => {
+            PrinterLevel::Bytecode => {
                 let text = s.instruction(*method, *bci);
                 (format!("{:>5} {text}{}", bci.get(), line_note(s, *method, *bci)), after)
             }
-            Level::Block if resumed || s.is_leader(*method, *bci) => {
+            PrinterLevel::Block if resumed || s.is_leader(*method, *bci) => {
                 (format!("block {bci}{}", line_note(s, *method, *bci)), after)
             }
-            Level::Block | Level::Call => return None,
+            PrinterLevel::Block | PrinterLevel::Call => return None,
         },
         // This consumer does not accept runs, so none arrives.
         EventKind::Run { .. } => return None,
-        EventKind::Unresolved { .. } if level == Level::Call => return None,
+        EventKind::Unresolved { .. } if level == PrinterLevel::Call => return None,
         EventKind::Unresolved { from, to, cause, callers, .. } => {
             let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
             let (from, to) = (name(*from, "entry"), name(*to, "end"));
@@ -307,7 +311,7 @@ fn visible(
             (format!("... {from} to {to} unresolved: {}{rounds}", cause.name()), after)
         }
         EventKind::Orphan(Orphan::Throw) => ("throws, in an unknown frame".into(), 0),
-        EventKind::Orphan(_) if level != Level::Bytecode => return None,
+        EventKind::Orphan(_) if level != PrinterLevel::Bytecode => return None,
         EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => {
             let went = match taken {
                 Some(true) => ", taken",
@@ -324,7 +328,7 @@ fn visible(
 /// Beyond this depth, the depth is written as a number.
 const MAX_INDENT: usize = 40;
 
-fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
+fn fields(s: &PrinterContext, kind: &EventKind, o: &mut Map<String, Value>) {
     let mut put = |key: &str, value: Value| {
         o.insert(key.to_owned(), value);
     };
@@ -404,7 +408,7 @@ pub fn gap_text(gap: &Gap) -> String {
     s
 }
 
-fn line_note(s: &Shared, method: MethodId, bci: Bci) -> String {
+fn line_note(s: &PrinterContext, method: MethodId, bci: Bci) -> String {
     s.line(method, bci).map(|l| format!("  line {l}")).unwrap_or_default()
 }
 
@@ -452,7 +456,7 @@ mod tests {
         }
     }
 
-    fn print(level: Level, json: bool, limit: u64) -> String {
+    fn print(level: PrinterLevel, json: bool, limit: u64) -> String {
         print_with(Options { level, json, limit, exclude: Exclude::default() })
     }
 
@@ -487,7 +491,7 @@ mod tests {
     #[test]
     fn what_is_excluded_is_not_printed() {
         let exclude = Exclude { recovered: true, ..Exclude::default() };
-        let options = Options { level: Level::Block, json: false, limit: 100, exclude };
+        let options = Options { level: PrinterLevel::Block, json: false, limit: 100, exclude };
         let text = print_with(options);
         assert!(!text.contains("recovered") && text.contains("\n  > a.B.g(I)I"), "{text}");
         let all = print_with(Options { exclude: Exclude::default(), ..options });
@@ -506,7 +510,7 @@ mod tests {
     #[test]
     fn bytecode_level() {
         assert_eq!(
-            print(Level::Bytecode, false, 100),
+            print(PrinterLevel::Bytecode, false, 100),
             "thread \"t7\" (tid 7, java 1)
 > a.B.f(I)I [interpreter, from the VM]
       0 iload_0  line 10
@@ -524,9 +528,9 @@ mod tests {
 
     #[test]
     fn coarser_levels() {
-        let call = print(Level::Call, false, 100);
+        let call = print(PrinterLevel::Call, false, 100);
         assert_eq!(call.lines().count(), 5, "{call}");
-        let block = print(Level::Block, false, 100);
+        let block = print(PrinterLevel::Block, false, 100);
         let blocks: Vec<&str> = block.lines().filter(|l| l.contains("block")).collect();
         assert_eq!(
             blocks,
@@ -542,14 +546,14 @@ mod tests {
 
     #[test]
     fn limit_and_json() {
-        let text = print(Level::Bytecode, false, 2);
+        let text = print(PrinterLevel::Bytecode, false, 2);
         assert!(text.ends_with("line 10\n... limit of 2 lines reached\n"), "{text}");
-        let json = print(Level::Bytecode, true, 100);
+        let json = print(PrinterLevel::Bytecode, true, 100);
         let lines: Vec<Value> = json.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert_eq!(lines.len(), 11);
         assert_eq!(lines[3]["opcode"], "ifeq");
         assert_eq!(lines[9]["reason"], "truncated");
-        let call = print(Level::Call, true, 100);
+        let call = print(PrinterLevel::Call, true, 100);
         let last: Value = serde_json::from_str(call.lines().last().unwrap()).unwrap();
         assert_eq!(
             (&last["event"], &last["number"]),
@@ -564,7 +568,7 @@ mod tests {
             .map(|o| Event::decoded(EventKind::Orphan(o)));
         let text = printed(
             &events,
-            Options { level: Level::Bytecode, json: false, limit: 100, exclude: Exclude::default() },
+            Options { level: PrinterLevel::Bytecode, json: false, limit: 100, exclude: Exclude::default() },
         );
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(
@@ -574,7 +578,7 @@ mod tests {
         assert_eq!(
             printed(
                 &events,
-                Options { level: Level::Block, json: false, limit: 100, exclude: Exclude::default() }
+                Options { level: PrinterLevel::Block, json: false, limit: 100, exclude: Exclude::default() }
             )
             .lines()
             .count(),
@@ -583,7 +587,7 @@ mod tests {
         );
         let json = printed(
             &events,
-            Options { level: Level::Bytecode, json: true, limit: 100, exclude: Exclude::default() },
+            Options { level: PrinterLevel::Bytecode, json: true, limit: 100, exclude: Exclude::default() },
         );
         let lines: Vec<Value> = json.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert_eq!((&lines[2]["event"], &lines[2]["opcode"]), (&"orphan".into(), &"ifeq".into()));

@@ -29,14 +29,14 @@ pub(crate) fn methods() -> Arc<MethodTable> {
 }
 
 /// A random flow of single bytecodes.
-pub(crate) struct Flow {
+pub(crate) struct RandomFlow {
     rng: Rng,
     pub(crate) events: Vec<Event>,
     tier: Tier,
     provenance: Provenance,
 }
 
-impl Flow {
+impl RandomFlow {
     pub(crate) fn random(seed: u64) -> Self {
         let rng = Rng::with_seed(seed);
         Self { rng, events: Vec::new(), tier: Tier::C1, provenance: Provenance::Decoded }
@@ -155,7 +155,7 @@ fn reports_on_runs_equal_those_on_single_bytecodes() {
     let methods = methods();
     let mut runs = 0;
     for seed in 0..300 {
-        let mut flow = Flow::random(seed);
+        let mut flow = RandomFlow::random(seed);
         (0..6).for_each(|_| flow.caller());
         let with_runs = in_runs(&methods, &flow.events);
         runs += with_runs.iter().filter(|e| matches!(e.kind, EventKind::Run { .. })).count();

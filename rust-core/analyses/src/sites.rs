@@ -19,7 +19,7 @@ use jportal_units::{Bci, MethodId};
 
 /// The outcome of an invoke without a callee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum UncalledOutcome {
     /// The same frame executed the next bytecode.
     Silent,
     /// The invoke threw before it called.
@@ -34,7 +34,7 @@ pub struct Uncalled<'m> {
     /// The invoke.
     pub bci: Bci,
     /// What happened instead of the call.
-    pub outcome: Outcome,
+    pub outcome: UncalledOutcome,
     /// The symbolic target; `None` if the capture does not have it. For virtual calls the method
     /// that was meant may override it.
     pub target: Option<&'m InvokeRef>,
@@ -84,7 +84,7 @@ impl Sites {
                 }
                 let shape = shapes.get(methods, *method);
                 for bci in shape.map_or(&[][..], |s| s.invokes_before((*first, *last))) {
-                    report((*method, *bci), Outcome::Silent);
+                    report((*method, *bci), UncalledOutcome::Silent);
                 }
                 self.stand_at(methods, (*method, *last));
             }
@@ -92,7 +92,7 @@ impl Sites {
             EventKind::Leave { method, exit } => self.leave(*method, *exit, &mut report),
             EventKind::Catch { method, .. } => {
                 if let Some(site) = self.pending.take().filter(|(m, _)| m == method) {
-                    report(site, Outcome::DidNotHappen);
+                    report(site, UncalledOutcome::DidNotHappen);
                 }
             }
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
@@ -101,11 +101,11 @@ impl Sites {
         }
     }
     /// The top frame executes a bytecode after its invoke.
-    fn resume(&mut self, methods: &MethodTable, at: Site, report: &mut impl FnMut(Site, Outcome)) {
+    fn resume(&mut self, methods: &MethodTable, at: Site, report: &mut impl FnMut(Site, UncalledOutcome)) {
         let Some(site) = self.pending.take().filter(|(m, _)| *m == at.0) else { return };
         let code = methods.get(site.0).map_or(&[][..], |m| &m.code);
         if Instruction::at(code, site.1.get().into()).is_ok_and(|i| i.next() == at.1) {
-            report(site, Outcome::Silent);
+            report(site, UncalledOutcome::Silent);
         }
     }
     /// The last bytecode of an event.
@@ -124,13 +124,13 @@ impl Sites {
         }
         self.depth += 1;
     }
-    fn leave(&mut self, method: MethodId, exit: Exit, report: &mut impl FnMut(Site, Outcome)) {
+    fn leave(&mut self, method: MethodId, exit: Exit, report: &mut impl FnMut(Site, UncalledOutcome)) {
         self.depth = self.depth.saturating_sub(1);
         if exit == Exit::Replaced {
             return;
         }
         if let Some(site) = self.pending.take().filter(|(m, _)| exit == Exit::Unwind && *m == method) {
-            report(site, Outcome::DidNotHappen);
+            report(site, UncalledOutcome::DidNotHappen);
         }
         while let Some(&(depth, site)) = self.under.last().filter(|u| u.0 >= self.depth) {
             self.under.pop();
@@ -157,7 +157,7 @@ mod tests {
         t
     }
 
-    fn uncalled(events: &[Event]) -> Vec<(u32, u16, Outcome)> {
+    fn uncalled(events: &[Event]) -> Vec<(u32, u16, UncalledOutcome)> {
         let t = methods();
         let (shapes, mut sites, mut all) = (Shapes::new(&t), Sites::default(), Vec::new());
         for e in events {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_next_bytecode_of_the_frame_makes_a_call_silent() {
-        let silent = |bci| (0, bci, Outcome::Silent);
+        let silent = |bci| (0, bci, UncalledOutcome::Silent);
         assert_eq!(uncalled(&[enter(0), bytecode(0, 0), bytecode(0, 3)]), [silent(0)]);
         assert_eq!(uncalled(&[enter(0), bytecode(0, 0), run(3, 7, 3)]), [silent(0), silent(4)]);
         assert_eq!(uncalled(&[enter(0), run(0, 4, 3), bytecode(0, 7)]), [silent(0), silent(4)]);
@@ -193,15 +193,15 @@ mod tests {
     fn frames_that_the_vm_calls_are_no_callees() {
         let upcall = [enter(0), bytecode(0, 0), enter_as(1, Entry::Upcall), bytecode(1, 0)];
         let then = |rest: &[Event]| uncalled(&[&upcall[..], rest].concat());
-        assert_eq!(then(&[leave(1), bytecode(0, 3)]), [(0, 0, Outcome::Silent)]);
+        assert_eq!(then(&[leave(1), bytecode(0, 3)]), [(0, 0, UncalledOutcome::Silent)]);
         assert_eq!(then(&[leave(1), enter(1), leave(1), bytecode(0, 3)]), []);
-        assert_eq!(then(&[leave(1), catch(0, 7)]), [(0, 0, Outcome::DidNotHappen)]);
+        assert_eq!(then(&[leave(1), catch(0, 7)]), [(0, 0, UncalledOutcome::DidNotHappen)]);
         let unwound = leave_as(1, Exit::Unwind);
         let out = leave_as(0, Exit::Unwind);
-        assert_eq!(then(&[unwound, out]), [(0, 0, Outcome::DidNotHappen)]);
+        assert_eq!(then(&[unwound, out]), [(0, 0, UncalledOutcome::DidNotHappen)]);
         // The called frame is replaced; the invoke below it waits on.
         let osr = [leave_as(1, Exit::Replaced), enter_as(1, Entry::Osr), leave(1), bytecode(0, 3)];
-        assert_eq!(then(&osr), [(0, 0, Outcome::Silent)]);
+        assert_eq!(then(&osr), [(0, 0, UncalledOutcome::Silent)]);
         assert_eq!(then(&[leave_as(1, Exit::Lost), bytecode(0, 3)]), []);
     }
 
@@ -209,8 +209,8 @@ mod tests {
     fn an_invoke_that_throws_does_not_call() {
         let begun = [enter(0), bytecode(0, 0)];
         let then = |rest: &[Event]| uncalled(&[&begun[..], rest].concat());
-        assert_eq!(then(&[catch(0, 7), bytecode(0, 7)]), [(0, 0, Outcome::DidNotHappen)]);
-        assert_eq!(then(&[leave_as(0, Exit::Unwind)]), [(0, 0, Outcome::DidNotHappen)]);
+        assert_eq!(then(&[catch(0, 7), bytecode(0, 7)]), [(0, 0, UncalledOutcome::DidNotHappen)]);
+        assert_eq!(then(&[leave_as(0, Exit::Unwind)]), [(0, 0, UncalledOutcome::DidNotHappen)]);
         assert_eq!(then(&[leave_as(0, Exit::Lost)]), []);
         assert_eq!(then(&[enter(1), leave_as(1, Exit::Unwind), catch(0, 7)]), [], "the callee threw");
     }
@@ -221,7 +221,11 @@ mod tests {
         let begun = [enter(0), bytecode(0, 0)];
         let then = |rest: &[Event]| uncalled(&[&begun[..], &again, rest].concat());
         assert_eq!(then(&[bytecode(0, 0), enter(1)]), []);
-        assert_eq!(then(&[bytecode(0, 0), bytecode(0, 3)]), [(0, 0, Outcome::Silent)]);
-        assert_eq!(then(&[bytecode(0, 3)]), [(0, 0, Outcome::Silent)], "it resumed with the next one");
+        assert_eq!(then(&[bytecode(0, 0), bytecode(0, 3)]), [(0, 0, UncalledOutcome::Silent)]);
+        assert_eq!(
+            then(&[bytecode(0, 3)]),
+            [(0, 0, UncalledOutcome::Silent)],
+            "it resumed with the next one"
+        );
     }
 }

@@ -28,7 +28,11 @@ impl<'c> Unrolled<'c> {
 
 impl FlowConsumer for Unrolled<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink { methods: Arc::clone(&self.methods), to: self.to.thread(info), out: Vec::new() })
+        Box::new(UnrollingSink {
+            methods: Arc::clone(&self.methods),
+            to: self.to.thread(info),
+            out: Vec::new(),
+        })
     }
     fn takes_runs(&self) -> bool {
         true
@@ -38,13 +42,13 @@ impl FlowConsumer for Unrolled<'_> {
     }
 }
 
-struct Sink {
+struct UnrollingSink {
     methods: Arc<MethodTable>,
     to: Box<dyn FlowSink + Send>,
     out: Vec<Event>,
 }
 
-impl FlowSink for Sink {
+impl FlowSink for UnrollingSink {
     fn events(&mut self, events: &[Event]) {
         for event in events {
             match event.kind {
@@ -61,7 +65,7 @@ impl FlowSink for Sink {
     }
 }
 
-impl Sink {
+impl UnrollingSink {
     fn run(&mut self, (method, tier): (MethodId, Tier), (first, last): (Bci, Bci), provenance: Provenance) {
         let code = self.methods.get(method).map_or(&[][..], |m| &m.code);
         let mut bci = first;

@@ -77,7 +77,7 @@ impl FrameTracker {
 
 /// A frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct FrameHeader {
     /// Length of header and body.
     pub(crate) len: usize,
     /// Record kind.
@@ -86,7 +86,7 @@ pub(crate) struct Frame {
     pub(crate) tsc: u64,
 }
 
-impl Frame {
+impl FrameHeader {
     /// The header at the start of `b`, `None` when `b` is shorter than one.
     pub(crate) fn read(b: &[u8]) -> Option<Self> {
         let h: &[u8; FRAME_HEADER] = b.first_chunk()?;
@@ -118,7 +118,7 @@ pub fn encode_frame(stamped: &Stamped, to: &mut Vec<u8>) {
 /// # Errors
 /// [`Error::FrameLength`] and [`Error::Record`]; `at` is the frame's offset in its stream.
 pub fn decode_frame(bytes: &[u8], at: u64) -> Result<Option<(Stamped, usize)>, Error> {
-    let Some(frame) = Frame::read(bytes) else { return Ok(None) };
+    let Some(frame) = FrameHeader::read(bytes) else { return Ok(None) };
     if frame.len < FRAME_HEADER {
         return Err(Error::FrameLength { at, len: frame.len as u32 });
     }

@@ -10,7 +10,7 @@ use crate::reader::{Damage, DamageKind, Torn, read_at};
 
 /// A chunk in the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct ChunkEntry {
     /// File offset of the head.
     pub(crate) place: u64,
     /// The head.
@@ -19,8 +19,8 @@ pub(crate) struct Entry {
 
 /// All chunks of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct ChunkIndex {
+    pub(crate) entries: Vec<ChunkEntry>,
     pub(crate) damaged: Vec<Damage>,
     pub(crate) torn: Option<Torn>,
     /// End of the last whole chunk.
@@ -31,8 +31,8 @@ pub(crate) struct Outcome {
 const WINDOW: usize = 1 << 20;
 
 /// Reads all heads of a file of `len` bytes.
-pub(crate) fn scan(file: &File, len: u64) -> Result<Outcome, Error> {
-    let mut out = Outcome { good_end: PREAMBLE as u64, ..Outcome::default() };
+pub(crate) fn scan(file: &File, len: u64) -> Result<ChunkIndex, Error> {
+    let mut out = ChunkIndex { good_end: PREAMBLE as u64, ..ChunkIndex::default() };
     let mut place = PREAMBLE as u64;
     while place < len {
         match head_at(file, place, len)? {
@@ -42,7 +42,7 @@ pub(crate) fn scan(file: &File, len: u64) -> Result<Outcome, Error> {
                     out.torn = Some(Torn { place, bytes: len - place });
                     break;
                 }
-                out.entries.push(Entry { place, head });
+                out.entries.push(ChunkEntry { place, head });
                 out.good_end = end;
                 place = end;
             }

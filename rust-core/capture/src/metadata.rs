@@ -3,7 +3,7 @@
 //! The metadata stream as a sequence of records.
 
 use crate::error::Error;
-use crate::frames::{Frame, decode_frame};
+use crate::frames::{FrameHeader, decode_frame};
 use crate::reader::{CaptureReader, Piece};
 use crate::schema::{FRAME_HEADER, Stamped};
 
@@ -44,7 +44,7 @@ impl<'a> MetadataRecords<'a> {
     /// The record at the cursor, if all of it is in the buffer.
     fn take(&mut self) -> Option<Result<Stamped, Error>> {
         let rest = &self.buffer[self.at..];
-        let len = Frame::read(rest)?.len;
+        let len = FrameHeader::read(rest)?.len;
         match decode_frame(rest, self.offset) {
             Ok(None) => None,
             Ok(Some((stamped, len))) => {

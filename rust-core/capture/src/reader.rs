@@ -18,7 +18,7 @@ use crate::chunk::{End, HEAD, Head, Kind, LossNote, MAGIC, NO_RECORD, PREAMBLE, 
 use crate::codec::{CodecError, Source, Wire};
 use crate::error::Error;
 use crate::header::Header;
-use crate::index::{Entry, scan};
+use crate::index::{ChunkEntry, scan};
 use crate::metadata::MetadataRecords;
 
 /// Where some bytes of a stream are in the file.
@@ -37,7 +37,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn of(entry: &ChunkEntry) -> Self {
         let aux = entry.head.aux;
         let first = (entry.head.kind == Kind::Metadata && aux != NO_RECORD).then_some(aux);
         Self {
@@ -301,7 +301,7 @@ impl CaptureReader {
     }
 
     /// Enters one chunk into the index; returns whether it was a good header.
-    fn file_entry(&mut self, entry: &Entry) -> Result<bool, Error> {
+    fn file_entry(&mut self, entry: &ChunkEntry) -> Result<bool, Error> {
         match entry.head.kind {
             Kind::Header => {
                 let header = self.small(entry, |_, b| Header::decode(&mut Source::new(b)))?;
@@ -337,7 +337,7 @@ impl CaptureReader {
         Ok(false)
     }
 
-    fn file_core_entry(&mut self, entry: &Entry) {
+    fn file_core_entry(&mut self, entry: &ChunkEntry) {
         let Head { kind, aux, .. } = entry.head;
         if aux > crate::MAX_CORE {
             return self.damage(entry, DamageKind::Order);
@@ -354,7 +354,7 @@ impl CaptureReader {
         list.push(Piece::of(entry));
     }
 
-    fn damage(&mut self, entry: &Entry, kind: DamageKind) {
+    fn damage(&mut self, entry: &ChunkEntry, kind: DamageKind) {
         let to = entry.place + HEAD as u64 + u64::from(entry.head.len);
         self.completeness.damaged.push(Damage { from: entry.place, to, kind });
     }
@@ -362,7 +362,7 @@ impl CaptureReader {
     /// Decodes a small chunk. `None`, and noted as damage, when its payload is not good.
     fn small<T>(
         &mut self,
-        entry: &Entry,
+        entry: &ChunkEntry,
         decode: impl FnOnce(&Head, &[u8]) -> Result<T, CodecError>,
     ) -> Result<Option<T>, Error> {
         let value = match self.read(&Piece::of(entry)) {

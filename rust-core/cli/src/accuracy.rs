@@ -15,16 +15,16 @@ use jportal::validate::accuracy::{Flows, Storage, TraceBytes, compare};
 use jportal::{DecodeSummary, Method};
 
 use crate::args::{AccuracyArgs, DecodeArgs};
-use crate::output::{Kind, put};
+use crate::output::{ResultKind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode, say};
+use crate::{CommandOutcome, decode, say};
 
-const KIND: Kind = Kind::new("accuracy", Some("threads"));
+const KIND: ResultKind = ResultKind::new("accuracy", Some("threads"));
 
 /// Bytes of a thread's flow that are kept in memory before a temporary file is created.
 const IN_MEMORY: usize = 1 << 20;
 
-pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
+pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<CommandOutcome> {
     let truth_args = DecodeArgs { capture: args.truth.clone(), ..args.decode.clone() };
     let truth_capture = decode::open(&truth_args.capture)?;
     let capture = decode::open(&args.decode.capture)?;
@@ -52,9 +52,9 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     put(&args.decode.format, KIND, &accuracy, || Ok(accuracy.text()))?;
     if accuracy.total.truth == 0 {
         say("nothing was compared: the truth has no bytecode");
-        return Ok(Outcome::Findings);
+        return Ok(CommandOutcome::Findings);
     }
-    Ok(if accuracy.decoded_is_right() { Outcome::Done } else { Outcome::Findings })
+    Ok(if accuracy.decoded_is_right() { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 /// An unnamed file, which disappears however the command ends.

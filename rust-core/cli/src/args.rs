@@ -202,15 +202,15 @@ pub(crate) struct RangeArgs {
     ///
     /// The flow begins with the frames that are on the stack there.
     #[arg(long, value_name = "PLACE", value_parser = crate::range::place)]
-    pub(crate) from: Option<Place>,
+    pub(crate) from: Option<RecordingPlace>,
     /// End before this place, which is given as for --from
     #[arg(long, value_name = "PLACE", value_parser = crate::range::place)]
-    pub(crate) to: Option<Place>,
+    pub(crate) to: Option<RecordingPlace>,
 }
 
 /// A place in a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum RecordingPlace {
     /// Nanoseconds since the recording began.
     Nanos(u64),
     /// A TSC value.
@@ -414,7 +414,7 @@ impl InferArgs {
 
 /// The provenance of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Known {
+pub(crate) enum EventProvenance {
     /// From the trace alone
     Decoded,
     /// Placed in the program (`--project`)
@@ -430,7 +430,7 @@ pub(crate) enum Known {
 pub(crate) struct ExcludeArgs {
     /// Leave out events of these provenances; a comma-separated list
     #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',')]
-    pub(crate) exclude: Vec<Known>,
+    pub(crate) exclude: Vec<EventProvenance>,
 }
 
 #[derive(Args, Debug)]
@@ -460,7 +460,7 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum PrintLevel {
     /// Calls, returns, exceptions
     Call,
     /// Also bytecode blocks
@@ -480,8 +480,8 @@ pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
     /// Level of detail
-    #[arg(long, value_enum, default_value_t = Level::Call)]
-    pub(crate) level: Level,
+    #[arg(long, value_enum, default_value_t = PrintLevel::Call)]
+    pub(crate) level: PrintLevel,
     /// Maximum number of lines per thread
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) limit: u64,

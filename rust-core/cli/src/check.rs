@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use jportal::Capture;
-use jportal::validate::check::{Checker, Options};
+use jportal::validate::check::{CheckOptions, Checker};
 
 use crate::args::CheckArgs;
 
 /// The checker, if the arguments ask for it.
 pub(crate) fn checker(args: &CheckArgs, capture: &Capture) -> Option<Checker> {
-    let options = Options { keep: args.findings };
+    let options = CheckOptions { keep: args.findings };
     args.check.then(|| Checker::new(Arc::new(capture.methods().clone()), options))
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use jportal::file::{CaptureReader, Header};
 use jportal::{Answer, Capture, Exclude, Query, Warning};
 
-use crate::args::{self, DecodeArgs, ExcludeArgs, InferArgs, Known, RangeArgs};
+use crate::args::{self, DecodeArgs, EventProvenance, ExcludeArgs, InferArgs, RangeArgs};
 use crate::messages::detail;
 use crate::progress::ProgressLine;
 use crate::{range, say};
@@ -125,10 +125,10 @@ pub(crate) fn tsc_khz(header: &Header) -> Result<u64> {
 pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
     let is = |what| args.exclude.contains(&what);
     Exclude {
-        decoded: is(Known::Decoded),
-        projected: is(Known::Projected),
-        recovered: is(Known::Recovered),
-        lost: is(Known::Lost),
+        decoded: is(EventProvenance::Decoded),
+        projected: is(EventProvenance::Projected),
+        recovered: is(EventProvenance::Recovered),
+        lost: is(EventProvenance::Lost),
     }
 }
 

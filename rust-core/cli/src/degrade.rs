@@ -9,18 +9,18 @@ use jportal::file::CaptureReader;
 use jportal_degrade::capture::share;
 use jportal_degrade::overflow::Overflow;
 use jportal_degrade::{
-    Amount, CoreTruth, Degraded, GapTruth, LostRecords, Plan, Reason, Settings, Shape, SidebandTruth,
+    Amount, CoreTruth, Degraded, GapTruth, LossSettings, LostRecords, Plan, Reason, Shape, SidebandTruth,
 };
 use serde_json::{Value, json};
 
 use crate::args::DegradeArgs;
-use crate::output::{Kind, put};
+use crate::output::{ResultKind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("degrade", None);
+const KIND: ResultKind = ResultKind::new("degrade", None);
 
-pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
+pub(crate) fn degrade(args: &DegradeArgs) -> Result<CommandOutcome> {
     let reader = decode::open_file(&args.capture)?;
     let settings = settings(args);
     let mut line = ProgressLine::new("degrading");
@@ -37,15 +37,15 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
     }
     let result = as_json(args, &names, &degraded, false);
     put(&args.format, KIND, &result, || as_text(args, &names, &degraded))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn settings(args: &DegradeArgs) -> Settings {
+fn settings(args: &DegradeArgs) -> LossSettings {
     let bandwidth = args.drain_bandwidth.map(|n| Amount::Bandwidth(n as f64));
     let places = args.every.map(Shape::Every);
     let places = places.or(args.at_switches.then_some(Shape::Switches));
     let places = places.or(args.without_ends.then_some(Shape::Ends)).map(Amount::Places);
-    Settings {
+    LossSettings {
         aux: args.aux,
         drain: args.loss.map(Amount::Share).or(bandwidth).or(places),
         timer_ms: args.timer,

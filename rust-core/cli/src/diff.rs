@@ -17,15 +17,15 @@ use jportal::analyses::select::is_application;
 use jportal::analyses::tree::{Hide, Options, TreeAnalysis};
 use jportal::{Analysis, Answer, Method};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::{Compared, DiffArgs};
-use crate::output::{Kind, put};
+use crate::output::{ResultKind, put};
 use crate::progress::ProgressLine;
 use crate::report::Subject;
 
-const KIND: Kind = Kind::new("diff", Some("differences"));
+const KIND: ResultKind = ResultKind::new("diff", Some("differences"));
 
-pub(crate) fn diff(args: &DiffArgs) -> Result<Outcome> {
+pub(crate) fn diff(args: &DiffArgs) -> Result<CommandOutcome> {
     let options = DiffOptions {
         tolerance: args.tolerance,
         classes: args.class.clone(),
@@ -47,7 +47,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<Outcome> {
     let (before, after) = (document(before, &args.before)?, document(after, &args.after)?);
     let diff = Diff::new(&before, &after, &options)?;
     put(&args.format, KIND, &diff, || Ok(diff.text()))?;
-    Ok(if diff.equal { Outcome::Done } else { Outcome::Findings })
+    Ok(if diff.equal { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 /// A result that was stored as JSON.

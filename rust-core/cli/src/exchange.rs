@@ -11,14 +11,14 @@ use jportal_perf_data::{DATA_FILE, Exported};
 use serde_json::json;
 
 use crate::args::{ImportArgs, PerfDataArgs};
-use crate::output::{Kind, put};
+use crate::output::{ResultKind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
-const EXPORTED: Kind = Kind::new("export-perf-data", None);
-const IMPORTED: Kind = Kind::new("import", None);
+const EXPORTED: ResultKind = ResultKind::new("export-perf-data", None);
+const IMPORTED: ResultKind = ResultKind::new("import", None);
 
-pub(crate) fn perf_data(args: &PerfDataArgs) -> Result<Outcome> {
+pub(crate) fn perf_data(args: &PerfDataArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.capture)?;
     let recording = capture.recording();
     let mut line = ProgressLine::new("exporting");
@@ -27,7 +27,7 @@ pub(crate) fn perf_data(args: &PerfDataArgs) -> Result<Outcome> {
     let done = done.with_context(|| format!("{}", args.capture.display()))?;
     put(&args.format, EXPORTED, &as_json(args, &done), || as_text(args, &done))?;
     let exact = done.misplaced == 0 && done.misattributed == 0 && done.stale == 0;
-    Ok(if exact { Outcome::Done } else { Outcome::Findings })
+    Ok(if exact { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 fn as_json(args: &PerfDataArgs, done: &Exported) -> serde_json::Value {
@@ -67,7 +67,7 @@ fn as_text(args: &PerfDataArgs, done: &Exported) -> Result<String> {
     Ok(text)
 }
 
-pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
+pub(crate) fn import(args: &ImportArgs) -> Result<CommandOutcome> {
     let metadata = decode::open_file(&args.metadata)?;
     let data = File::open(&args.data).with_context(|| args.data.display().to_string())?;
     let mut line = ProgressLine::new("importing");
@@ -88,5 +88,5 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
         writeln!(text, "records       {}, and {} left out", done.records, done.left_out)?;
         Ok(text)
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
 /// A file that appears under its name when it is complete, or stdout.
-pub(crate) struct Target {
+pub(crate) struct OutputFile {
     path: PathBuf,
     to: To,
 }
@@ -21,7 +21,7 @@ enum To {
     Stdout(BufWriter<io::Stdout>),
 }
 
-impl Target {
+impl OutputFile {
     /// The file `path`; `-` is stdout.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let to = if path == Path::new("-") {
@@ -60,7 +60,7 @@ impl Target {
     }
 }
 
-impl Write for Target {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.to.write(bytes)
     }
@@ -153,16 +153,16 @@ mod tests {
     fn a_file_appears_when_it_is_complete_and_only_its_owner_can_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        let mut target = Target::create(&path).unwrap();
+        let mut target = OutputFile::create(&path).unwrap();
         target.write_all(b"text").unwrap();
         assert!(!path.exists());
         target.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let failed = Target::create(&path).unwrap().fill(|_| Err(io::Error::other("no")));
+        let failed = OutputFile::create(&path).unwrap().fill(|_| Err(io::Error::other("no")));
         assert!(format!("{:#}", failed.unwrap_err()).contains("out: no"));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
-        let nowhere = Target::create(&folder.path().join("no/out")).err().unwrap();
+        let nowhere = OutputFile::create(&folder.path().join("no/out")).err().unwrap();
         assert!(format!("{nowhere:#}").contains("no/out"));
     }
 

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::check::checker;
-use crate::output::{Kind, put_text, put_value};
+use crate::output::{ResultKind, put_text, put_value};
 use crate::presence::Presence;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("info", Some("threads"));
+const KIND: ResultKind = ResultKind::new("info", Some("threads"));
 
 /// The result of decoding the trace.
 struct Decoded {
@@ -47,7 +47,7 @@ struct Decoded {
     check: Option<Report>,
 }
 
-pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
+pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     let recording = capture.recording();
     // A sideband-only capture has no trace to decode. It says only when threads ran on which
@@ -77,7 +77,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     } else {
         put_text(&as_text(recording, decoded.as_ref(), presence.as_ref()))?;
     }
-    Ok(if clean { Outcome::Done } else { Outcome::Findings })
+    Ok(if clean { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 impl Decoded {

@@ -41,7 +41,7 @@ use messages::say;
 
 /// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outcome {
+enum CommandOutcome {
     /// Success, without findings.
     Done,
     /// Findings, or a failed check.
@@ -95,8 +95,8 @@ fn main() -> ExitCode {
         Command::Dev(DevCommand::Pages(a)) => manual::pages(a),
     };
     match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Findings) => ExitCode::from(1),
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::Findings) => ExitCode::from(1),
         Err(e) => {
             say(&format!("error: {e:#}"));
             ExitCode::from(2)

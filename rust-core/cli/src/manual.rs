@@ -8,36 +8,36 @@ use std::io::Write;
 use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 
 /// Prints a completion script.
-pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<CommandOutcome> {
     // `generate` panics if its output fails; a buffer does not.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "jportal", &mut script);
     std::io::stdout().lock().write_all(&script).context("cannot write to stdout")?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes `jportal.1` and a page for each subcommand.
-pub(crate) fn man(args: &ManArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     clap_mangen::generate_to(Cli::command(), directory)
         .with_context(|| format!("cannot write man pages to {}", directory.display()))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes a page of the book for each command.
-pub(crate) fn pages(args: &ManArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn pages(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for (name, text) in all_pages() {
         let path = directory.join(format!("{name}.md"));
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The pages by command: the long help of each, and of the commands below it.

@@ -9,12 +9,12 @@ use crate::args::{Cli, Colour};
 
 /// How messages are shown.
 #[derive(Clone, Copy, Debug, Default)]
-struct Settings {
+struct MessageStyle {
     coloured: bool,
     verbose: bool,
 }
 
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static SETTINGS: OnceLock<MessageStyle> = OnceLock::new();
 
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";
@@ -31,10 +31,10 @@ pub(crate) fn set_up(cli: &Cli) {
             std::io::stderr().is_terminal() && !is_set("NO_COLOR") && !dumb
         }
     };
-    SETTINGS.get_or_init(|| Settings { coloured, verbose: cli.verbose });
+    SETTINGS.get_or_init(|| MessageStyle { coloured, verbose: cli.verbose });
 }
 
-fn settings() -> Settings {
+fn settings() -> MessageStyle {
     SETTINGS.get().copied().unwrap_or_default()
 }
 

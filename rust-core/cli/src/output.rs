@@ -14,7 +14,7 @@ use crate::args::{Format, FormatArgs};
 /// A kind of result: the name of its schema in `docs/schemas`, its version, and the field with
 /// the rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ResultKind {
     pub(crate) schema: &'static str,
     /// The version of the schema. It grows when a field changes its meaning or goes.
     pub(crate) version: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Kind {
     pub(crate) rows: Option<&'static str>,
 }
 
-impl Kind {
+impl ResultKind {
     /// A kind of version 1.
     pub(crate) const fn new(schema: &'static str, rows: Option<&'static str>) -> Self {
         Self { schema, version: 1, rows }
@@ -36,7 +36,7 @@ impl Kind {
 /// Writes a result in the chosen format.
 pub(crate) fn put(
     format: &FormatArgs,
-    kind: Kind,
+    kind: ResultKind,
     value: &impl Serialize,
     text: impl FnOnce() -> Result<String>,
 ) -> Result<()> {
@@ -47,7 +47,7 @@ pub(crate) fn put(
 }
 
 /// Writes a result for programs.
-pub(crate) fn put_value(format: &FormatArgs, kind: Kind, mut value: Value) -> Result<()> {
+pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, mut value: Value) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match format.get() {
         Format::Text | Format::Json => {
@@ -87,7 +87,7 @@ pub(crate) fn put_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-fn rows(kind: Kind, value: &Value) -> Result<&[Value]> {
+fn rows(kind: ResultKind, value: &Value) -> Result<&[Value]> {
     match kind.rows.map(|field| &value[field]) {
         Some(Value::Array(rows)) => Ok(rows),
         _ => bail!("this result has no rows; use --format json or text"),
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_result_without_rows_says_so() {
-        let kind = Kind::new("x", None);
+        let kind = ResultKind::new("x", None);
         assert!(rows(kind, &json!({})).unwrap_err().to_string().contains("--format json"));
-        assert_eq!(rows(Kind::new("x", Some("r")), &json!({"r": [1]})).unwrap().len(), 1);
+        assert_eq!(rows(ResultKind::new("x", Some("r")), &json!({"r": [1]})).unwrap().len(), 1);
         assert_eq!(kind.name(), "jportal/x/1");
     }
 }

@@ -7,19 +7,19 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use jportal::analyses::print::{Level, Options, Output, Printer};
+use jportal::analyses::print::{Options, Output, Printer, PrinterLevel};
 use jportal::reconstruct::Watch;
 use jportal::{Capture, Execution, ThreadInfo, Tid};
 use serde_json::{Value, json};
 
 use crate::args::{self, BlocksAroundArgs, DecodeArgs, Format, PrintArgs};
 use crate::look::Look;
-use crate::output::{Kind, put, put_text};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put, put_text};
+use crate::{CommandOutcome, decode};
 
-const LOOK: Kind = Kind::new("blocks-around", Some("steps"));
+const LOOK: ResultKind = ResultKind::new("blocks-around", Some("steps"));
 
-pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
+pub(crate) fn print(args: &PrintArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     if let Some(event) = args.around {
         return print_around(&args.decode, &capture, event);
@@ -32,9 +32,9 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     let methods = Arc::new(capture.methods().clone());
     let options = Options {
         level: match args.level {
-            args::Level::Call => Level::Call,
-            args::Level::Block => Level::Block,
-            args::Level::Bytecode => Level::Bytecode,
+            args::PrintLevel::Call => PrinterLevel::Call,
+            args::PrintLevel::Block => PrinterLevel::Block,
+            args::PrintLevel::Bytecode => PrinterLevel::Bytecode,
         },
         json,
         limit: args.limit,
@@ -49,13 +49,13 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
         return Err(e).context("cannot write the output");
     }
     spills.replay().context("cannot write the output")?;
-    let Some(execution) = &answer.execution else { return Ok(Outcome::Done) };
+    let Some(execution) = &answer.execution else { return Ok(CommandOutcome::Done) };
     let text = match json {
         true => execution_lines(execution),
         false => execution.text(capture.recording().reader().header().tsc_khz),
     };
     put_text(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The shares of the threads' execution, one object per line. The last line covers all threads
@@ -74,14 +74,14 @@ fn execution_lines(execution: &Execution) -> String {
 }
 
 /// `jportal dev blocks-around`.
-pub(crate) fn blocks_around(args: &BlocksAroundArgs) -> Result<Outcome> {
+pub(crate) fn blocks_around(args: &BlocksAroundArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     print_around(&args.decode, &capture, args.event)
 }
 
 /// The machine blocks around one event of one thread. An OS thread id may be reused, so the
 /// event is searched in all threads that had it, in order of their start.
-fn print_around(args: &DecodeArgs, capture: &Capture, event: u64) -> Result<Outcome> {
+fn print_around(args: &DecodeArgs, capture: &Capture, event: u64) -> Result<CommandOutcome> {
     let chosen = args.threads.iter().map(|want| capture.threads(want)).collect::<Result<Vec<_>, _>>()?;
     let chosen = chosen.concat();
     let mut tids: Vec<Tid> = chosen.iter().map(|t| t.0).collect();
@@ -98,9 +98,9 @@ fn print_around(args: &DecodeArgs, capture: &Capture, event: u64) -> Result<Outc
             break;
         }
     }
-    let Some(look) = look else { return Ok(Outcome::Findings) };
+    let Some(look) = look else { return Ok(CommandOutcome::Findings) };
     put(&args.format, LOOK, &look.json(), || Ok(look.text()))?;
-    Ok(if look.has_event() { Outcome::Done } else { Outcome::Findings })
+    Ok(if look.has_event() { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 /// The flows of several threads arrive interleaved. The first goes directly to stdout. Each

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use jportal::{Bound, Capture, Tsc};
 
-use crate::args::{Place, RangeArgs};
+use crate::args::{RangeArgs, RecordingPlace};
 
 /// Parses seconds: `10`, `2.5`, `2.5s`, `500ms`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
@@ -21,27 +21,27 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a place of a recording.
-pub(crate) fn place(text: &str) -> Result<Place, String> {
+pub(crate) fn place(text: &str) -> Result<RecordingPlace, String> {
     let number = |digits: &str| digits.parse().map_err(|_| format!("{digits:?} is no number"));
     match text.split_once(':') {
-        Some(("tsc", digits)) => number(digits).map(Place::Tsc),
-        Some(("event", digits)) => number(digits).map(Place::Event),
+        Some(("tsc", digits)) => number(digits).map(RecordingPlace::Tsc),
+        Some(("event", digits)) => number(digits).map(RecordingPlace::Event),
         Some(_) => Err("expected seconds, tsc:N or event:N".to_owned()),
-        None => seconds(text).map(|t| Place::Nanos(t.as_nanos() as u64)),
+        None => seconds(text).map(|t| RecordingPlace::Nanos(t.as_nanos() as u64)),
     }
 }
 
 /// The bounds that the arguments name in a capture.
 pub(crate) fn bounds(args: &RangeArgs, capture: &Capture) -> Result<(Option<Bound>, Option<Bound>)> {
     let header = capture.recording().reader().header();
-    let bound = |place: Place| {
+    let bound = |place: RecordingPlace| {
         Ok(match place {
-            Place::Tsc(tsc) => Bound::Time(Tsc(tsc)),
-            Place::Event(number) => Bound::Event(number),
-            Place::Nanos(_) if header.tsc_khz == 0 => {
+            RecordingPlace::Tsc(tsc) => Bound::Time(Tsc(tsc)),
+            RecordingPlace::Event(number) => Bound::Event(number),
+            RecordingPlace::Nanos(_) if header.tsc_khz == 0 => {
                 bail!("the capture does not say how fast its clock is; give --from and --to as tsc:N")
             }
-            Place::Nanos(nanos) => {
+            RecordingPlace::Nanos(nanos) => {
                 let ticks = u128::from(nanos) * u128::from(header.tsc_khz) / 1_000_000;
                 let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
                 Bound::Time(Tsc(header.start_tsc.saturating_add(ticks)))
@@ -57,10 +57,13 @@ mod tests {
 
     #[test]
     fn places_are_times_or_events() {
-        assert_eq!(place("1.5"), Ok(Place::Nanos(1_500_000_000)));
-        assert_eq!(place("250ms"), Ok(Place::Nanos(250_000_000)));
-        assert_eq!(place("2s"), Ok(Place::Nanos(2_000_000_000)));
-        assert_eq!((place("tsc:77"), place("event:5")), (Ok(Place::Tsc(77)), Ok(Place::Event(5))));
+        assert_eq!(place("1.5"), Ok(RecordingPlace::Nanos(1_500_000_000)));
+        assert_eq!(place("250ms"), Ok(RecordingPlace::Nanos(250_000_000)));
+        assert_eq!(place("2s"), Ok(RecordingPlace::Nanos(2_000_000_000)));
+        assert_eq!(
+            (place("tsc:77"), place("event:5")),
+            (Ok(RecordingPlace::Tsc(77)), Ok(RecordingPlace::Event(5)))
+        );
         for bad in ["", "-1", "x", "tsc:", "event:x", "line:3", "1e30"] {
             assert!(place(bad).is_err(), "{bad:?}");
         }

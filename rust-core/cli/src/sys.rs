@@ -56,7 +56,7 @@ const WATCHED: [Signal; 8] = [
 ];
 
 /// The watched signals, which are blocked, and the signal mask from before.
-pub(crate) struct Watch {
+pub(crate) struct SignalWatch {
     watched: SignalFd,
     before: SigSet,
 }
@@ -78,7 +78,7 @@ impl Arrival {
     }
 }
 
-impl Watch {
+impl SignalWatch {
     /// Blocks the watched signals in the calling thread, which must be the only one.
     pub(crate) fn begin() -> io::Result<Self> {
         let signals: SigSet = WATCHED.into_iter().collect();

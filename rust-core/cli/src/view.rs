@@ -25,11 +25,11 @@ use jportal::export::view::{
 use jportal::{Answer, Method, MethodId};
 
 use crate::args::{Classes, CommonArgs, ViewArgs};
-use crate::export::{Written, written};
-use crate::files::Target;
+use crate::export::{ExportSummary, written};
+use crate::files::OutputFile;
 use crate::messages::say;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
 use listings::Listings;
 
@@ -41,11 +41,11 @@ const SLOWEST: [usize; 2] = [500, 20];
 /// Methods of which the page shows durations.
 const DURATIONS: usize = 500;
 
-pub(crate) fn view(args: &ViewArgs) -> Result<Outcome> {
+pub(crate) fn view(args: &ViewArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let output = output(args)?;
     // What cannot be written or read is found before the decode.
-    let target = Target::create(&output)?;
+    let target = OutputFile::create(&output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let sources = sources::read(&args.source, &subject.methods)?;
     let answer = subject.run(common, pass(args, &subject))?;
@@ -54,10 +54,13 @@ pub(crate) fn view(args: &ViewArgs) -> Result<Outcome> {
     target.fill(|out| write_view(&view, out))?;
     let exact = view.meta.exact;
     if to_file && common.decode.format.is_for_programs() {
-        return written(common, &Written::<()> { format: "html", output: &output, exact, report: None });
+        return written(
+            common,
+            &ExportSummary::<()> { format: "html", output: &output, exact, report: None },
+        );
     }
     say(&done(&output, to_file, exact, &view.meta.inexact));
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The page to write.

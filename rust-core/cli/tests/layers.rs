@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-struct Row {
+struct LayerRow {
     layer: u32,
     ours: BTreeSet<String>,
     outside: BTreeSet<String>,
@@ -32,14 +32,14 @@ fn names(cell: &str) -> BTreeSet<String> {
 }
 
 /// The rows of the table whose first cell is a number.
-fn table() -> BTreeMap<String, Row> {
+fn table() -> BTreeMap<String, LayerRow> {
     let text = std::fs::read_to_string(root().join("rust-core/README.md")).unwrap();
     let mut rows = BTreeMap::new();
     for line in text.lines().filter(|l| l.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [layer, name, _, ours, outside] = cells[..] else { continue };
         if let Ok(layer) = layer.parse() {
-            let row = Row { layer, ours: names(ours), outside: names(outside) };
+            let row = LayerRow { layer, ours: names(ours), outside: names(outside) };
             assert!(rows.insert(name.to_owned(), row).is_none(), "{name} stands in the table twice");
         }
     }

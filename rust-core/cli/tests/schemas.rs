@@ -23,7 +23,7 @@ use jportal::analyses::timeline::{Limits, TimelineAnalysis, TimelineSink};
 use jportal::analyses::tree::{self, TreeAnalysis};
 use jportal::bytecode::LineRow;
 use jportal::bytecode::testing::{calls, method, row};
-use jportal::export::block_trace::{BlockTraceAnalysis, Options, Output};
+use jportal::export::block_trace::{BlockTraceAnalysis, BlockTraceOptions, Output};
 use jportal::export::call_trace::TraceWriter;
 use jportal::export::timeline::perfetto::Perfetto;
 use jportal::export::timeline::{Clock, Process};
@@ -49,7 +49,7 @@ use serde_json::{Value, json};
 
 use common::{capture, jportal, json};
 
-/// The schema of the lines of `print`. No `Kind` of the command names it, and the lines do not
+/// The schema of the lines of `print`. No `ResultKind` of the command names it, and the lines do not
 /// name it either.
 const LINES: &str = "print-lines";
 
@@ -82,7 +82,7 @@ fn schemas() -> BTreeMap<String, Value> {
     files.map(schema).collect()
 }
 
-/// The names in `Kind::new("NAME"` in the sources of the command, without their tests.
+/// The names in `ResultKind::new("NAME"` in the sources of the command, without their tests.
 fn kinds(folder: &Path, to: &mut BTreeSet<String>) {
     for path in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         if path.is_dir() {
@@ -91,7 +91,7 @@ fn kinds(folder: &Path, to: &mut BTreeSet<String>) {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let names = code.split("Kind::new(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let names = code.split("ResultKind::new(\"").skip(1).filter_map(|rest| rest.split('"').next());
         to.extend(names.map(str::to_owned));
     }
 }
@@ -291,9 +291,9 @@ fn traced(path: &Path, source: u8) {
 
 /// A folder with captures: `empty` without trace, `torn`, `traced`, and `sideband` without trace
 /// by its source.
-struct Place(tempfile::TempDir);
+struct CaptureFolder(tempfile::TempDir);
 
-impl Place {
+impl CaptureFolder {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         capture(place.path("empty").as_ref(), true);
@@ -309,7 +309,7 @@ impl Place {
 
 #[test]
 fn info_fits() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     for name in ["empty", "torn", "traced", "sideband"] {
         let file = place.path(name);
         let info = result("info", &["info", &file]);
@@ -324,7 +324,7 @@ fn info_fits() {
 
 #[test]
 fn a_wrong_result_does_not_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let info = result("info", &["info", &place.path("empty")]);
     let validator = validator("info");
     let changes: [(&str, Value); 5] = [
@@ -349,7 +349,7 @@ fn a_wrong_result_does_not_fit() {
 
 #[test]
 fn reports_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     for name in ["empty", "torn", "traced", "sideband"] {
         for kind in REPORTS {
             let schema = format!("report-{kind}");
@@ -368,7 +368,7 @@ fn reports_fit() {
 /// What options add to the reports.
 #[test]
 fn reports_with_options_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let traced = place.path("traced");
     let rest: [&str; 3] = ["--classes", "all", &traced];
     let report = |schema: &str, args: &[&str]| result(schema, &[&["report"], args, &rest].concat());
@@ -392,7 +392,7 @@ fn reports_with_options_fit() {
 
 #[test]
 fn comparisons_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let (empty, traced) = (place.path("empty"), place.path("traced"));
     let oracle = place.path("oracle");
     std::fs::create_dir(&oracle).unwrap();
@@ -418,7 +418,7 @@ fn comparisons_fit() {
 
 #[test]
 fn degraded_captures_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let (whole, lossy) = (place.path("traced"), place.path("lossy"));
     let ways: [&[&str]; 4] =
         [&["--every", "256"], &["--without-ends"], &["--overflow", "1k"], &["--loss", "25%", "--aux", "8k"]];
@@ -436,7 +436,7 @@ fn degraded_captures_fit() {
 
 #[test]
 fn lines_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     for name in ["empty", "torn", "traced", "sideband"] {
         for level in ["call", "block", "bytecode"] {
             let seen = lines(&["--level", level, &place.path(name)]);
@@ -469,7 +469,7 @@ fn lines_of_all_events_fit() {
 
 #[test]
 fn exchange_fits() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let (traced, folder) = (place.path("traced"), place.path("perf"));
     let exported = result("export-perf-data", &["export", "perf-data", &traced, "-o", &folder]);
     let (data, imported) = (exported["file"].as_str().unwrap(), place.path("imported"));
@@ -485,7 +485,7 @@ fn doctor_fits() {
 
 #[test]
 fn exports_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let formats = [
         "collapsed",
         "pprof",
@@ -518,7 +518,7 @@ fn exports_fit() {
 
 #[test]
 fn differences_fit() {
-    let place = Place::new();
+    let place = CaptureFolder::new();
     let (empty, traced) = (place.path("empty"), place.path("traced"));
     for by in ["call-tree", "hot-methods", "calls", "coverage"] {
         let same = result("diff", &["diff", "--allow-inexact", "--by", by, &traced, &traced]);
@@ -666,7 +666,8 @@ fn what_exports_report_fits() {
     let traces = fed(CallTraceAnalysis::new(sites, Arc::default(), open).times(true));
     export("call-trace", json!(traces.report()));
     let open = |_: &ThreadInfo| Ok(Box::new(std::io::sink()) as Output);
-    let traces = BlockTraceAnalysis::new(m(), Arc::default(), Options::default(), all, open).unwrap();
+    let traces =
+        BlockTraceAnalysis::new(m(), Arc::default(), BlockTraceOptions::default(), all, open).unwrap();
     export("block-trace", json!(fed(traces).finish().unwrap()));
     let clock = Clock { start: Tsc(0), tsc_khz: 1_000_000 };
     let perfetto = Perfetto::new(std::io::sink(), clock, &Process::default()).unwrap();

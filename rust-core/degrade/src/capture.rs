@@ -34,7 +34,7 @@ pub enum Amount {
 
 /// The losses to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct LossSettings {
     /// Bytes of the AUX buffer of a core; `None`: the size in the recording, or a smaller one
     /// if the trace is too short for it ([`fitting_ring`]).
     pub aux: Option<u64>,
@@ -171,7 +171,7 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 /// The planned losses of one core.
 struct CorePlan {
     core: Core,
-    settings: Settings,
+    settings: LossSettings,
     overruns: Vec<Overrun>,
     /// Arrivals of the trace after the overruns.
     arrivals: Arrivals,
@@ -181,7 +181,7 @@ struct CorePlan {
 /// The planned losses of a capture.
 pub struct Plan<'a> {
     reader: &'a CaptureReader,
-    settings: Settings,
+    settings: LossSettings,
     aux: u64,
     /// Bytes per second.
     bandwidth: Option<f64>,
@@ -196,7 +196,7 @@ impl<'a> Plan<'a> {
     /// possible.
     pub fn make(
         reader: &'a CaptureReader,
-        settings: Settings,
+        settings: LossSettings,
         progress: &mut Progress<'_>,
     ) -> Result<Self, Error> {
         check(reader, &settings)?;
@@ -342,7 +342,7 @@ fn total(reader: &CaptureReader) -> u64 {
     reader.cores().into_iter().map(|c| reader.pt_bytes(c)).sum()
 }
 
-fn check(reader: &CaptureReader, settings: &Settings) -> Result<(), Error> {
+fn check(reader: &CaptureReader, settings: &LossSettings) -> Result<(), Error> {
     let pt = &reader.header().pt;
     if total(reader) == 0 {
         return Err(Error::NoTrace);
@@ -365,7 +365,7 @@ fn check(reader: &CaptureReader, settings: &Settings) -> Result<(), Error> {
     check_drain(reader, settings)
 }
 
-fn check_drain(reader: &CaptureReader, settings: &Settings) -> Result<(), Error> {
+fn check_drain(reader: &CaptureReader, settings: &LossSettings) -> Result<(), Error> {
     let amount = |what, value, expected| Err(Error::Amount { what, value, expected });
     match settings.drain {
         Some(Amount::Share(s)) if !(0.0..=0.99).contains(&s) => amount("a share", s, "0 to 0.99"),
@@ -415,7 +415,7 @@ pub fn fitting_ring(recorded: u64, longest: u64) -> u64 {
 }
 
 impl CorePlan {
-    fn make(reader: &CaptureReader, core: Core, settings: Settings) -> Result<Self, Error> {
+    fn make(reader: &CaptureReader, core: Core, settings: LossSettings) -> Result<Self, Error> {
         let mut trace = CoreTrace::read(reader, core)?;
         trace.check_packets()?;
         let mut found = Vec::new();

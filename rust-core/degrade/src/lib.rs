@@ -31,7 +31,7 @@ pub mod shape;
 pub mod sideband;
 pub mod trace;
 
-pub use capture::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings, ThreadTruth};
+pub use capture::{Amount, CoreTruth, Degraded, GapTruth, LossSettings, Plan, Reason, ThreadTruth};
 pub use error::Error;
 pub use shape::Shape;
 pub use sideband::{LostRecords, SidebandTruth};

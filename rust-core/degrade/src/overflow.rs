@@ -56,17 +56,17 @@ pub fn overruns(trace: &CoreTrace, overflow: Overflow, seed: u64) -> Result<Vec<
 }
 
 /// An overrun that has not ended.
-struct Open {
+struct OpenOverrun {
     from: u64,
     /// First byte at which it may end.
     least: u64,
     fup: bool,
-    clock: Clock,
+    clock: PacketClock,
 }
 
 /// The state of the clock: the last timing packet of each kind that counts.
 #[derive(Default)]
-struct Clock {
+struct PacketClock {
     tsc: Option<u64>,
     tma: Option<(u16, u16)>,
     cbr: Option<u8>,
@@ -74,7 +74,7 @@ struct Clock {
     cycles: u64,
 }
 
-impl Clock {
+impl PacketClock {
     fn take(&mut self, packet: Packet) {
         match packet {
             Packet::Tsc(tsc) => *self = Self { tsc: Some(tsc), cbr: self.cbr, ..Self::default() },
@@ -119,7 +119,7 @@ struct Scan<'a> {
     psb_plus: bool,
     /// A FUP has no TIP or TIP.PGD of its event so far.
     event: bool,
-    open: Option<Open>,
+    open: Option<OpenOverrun>,
     found: Vec<Overrun>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Scan<'a> {
     fn begin(&mut self, from: u64) {
         let least = from + self.overflow.swallow / 2 + self.random.below(self.overflow.swallow + 1);
         let fup = self.random.below(2) == 0;
-        self.open = Some(Open { from, least, fup, clock: Clock::default() });
+        self.open = Some(OpenOverrun { from, least, fup, clock: PacketClock::default() });
     }
 
     /// Ends the open overrun at `packet`, if that says where the flow resumes.

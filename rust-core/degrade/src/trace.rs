@@ -110,7 +110,7 @@ impl CoreTrace {
     /// # Errors
     /// If the bytes are not packets.
     pub fn arrivals(&self, near: u64) -> Result<Arrivals, Error> {
-        let mut packets = Times { near, ..Times::default() };
+        let mut packets = PacketTimes { near, ..PacketTimes::default() };
         let mut decoder = PacketDecoder::new(&self.bytes);
         decoder
             .for_each(|offset, packet| packets.take(offset.0, packet))
@@ -182,7 +182,7 @@ fn ascending(points: &mut [(u64, u64)]) {
 }
 
 #[derive(Default)]
-struct Times {
+struct PacketTimes {
     /// A full TSC near those of the trace: a TSC packet has only 56 bits.
     near: u64,
     points: Vec<(u64, u64)>,
@@ -191,7 +191,7 @@ struct Times {
     psb: Option<u64>,
 }
 
-impl Times {
+impl PacketTimes {
     #[inline]
     fn take(&mut self, offset: u64, packet: Packet) {
         match packet {

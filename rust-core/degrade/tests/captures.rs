@@ -12,7 +12,7 @@ use jportal_capture::{
     Stamped, encode_frame,
 };
 use jportal_degrade::overflow::Overflow;
-use jportal_degrade::{Amount, Degraded, Error, Plan, Reason, Settings};
+use jportal_degrade::{Amount, Degraded, Error, LossSettings, Plan, Reason};
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::{Body, Record, RecordReader, SampleId};
 use jportal_pt_packet::{Encoder, PSB, Packet, PacketDecoder};
@@ -87,11 +87,11 @@ fn write(path: &Path, header: &Header, change: impl FnOnce(&mut CaptureWriter)) 
     w.finish(EndReason::Exit, "done", Vec::new()).unwrap();
 }
 
-struct Place {
+struct DegradeFolder {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl DegradeFolder {
     fn new() -> Self {
         let place = Self { dir: tempfile::tempdir().unwrap() };
         write(&place.file("a"), &header(), |_| {});
@@ -100,14 +100,21 @@ impl Place {
     fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
-    fn degrade(&self, from: &str, to: &str, settings: Settings) -> Result<Degraded, Error> {
+    fn degrade(&self, from: &str, to: &str, settings: LossSettings) -> Result<Degraded, Error> {
         let reader = CaptureReader::open(&self.file(from)).unwrap();
         Plan::make(&reader, settings, &mut |_, _| {})?.write(&self.file(to), &mut |_, _| {})
     }
 }
 
-fn drained(amount: Amount) -> Settings {
-    Settings { aux: Some(8192), drain: Some(amount), timer_ms: 10.0, overflow: None, sideband: None, seed: 1 }
+fn drained(amount: Amount) -> LossSettings {
+    LossSettings {
+        aux: Some(8192),
+        drain: Some(amount),
+        timer_ms: 10.0,
+        overflow: None,
+        sideband: None,
+        seed: 1,
+    }
 }
 
 fn trace(reader: &CaptureReader, core: u32) -> Vec<u8> {
@@ -126,7 +133,7 @@ fn records(reader: &CaptureReader, core: u32) -> Vec<Record> {
 
 #[test]
 fn the_share_asked_for_is_lost_and_the_rest_is_there() {
-    let place = Place::new();
+    let place = DegradeFolder::new();
     for wanted in [0.1, 0.25, 0.5] {
         let d = place.degrade("a", "b", drained(Amount::Share(wanted))).unwrap();
         assert!((d.share() - wanted).abs() < 0.03, "{} for {wanted}", d.share());
@@ -155,7 +162,7 @@ fn the_share_asked_for_is_lost_and_the_rest_is_there() {
 
 #[test]
 fn the_records_cover_what_is_left_and_say_where_it_was_cut() {
-    let place = Place::new();
+    let place = DegradeFolder::new();
     let d = place.degrade("a", "b", drained(Amount::Share(0.3))).unwrap();
     let reader = CaptureReader::open(&place.file("b")).unwrap();
     for truth in &d.cores {
@@ -183,9 +190,9 @@ fn the_records_cover_what_is_left_and_say_where_it_was_cut() {
 
 #[test]
 fn equal_seeds_make_equal_files() {
-    let place = Place::new();
+    let place = DegradeFolder::new();
     let overflow = Some(Overflow { every: 3000, swallow: 100 });
-    let with = |seed| Settings { seed, overflow, ..drained(Amount::Share(0.2)) };
+    let with = |seed| LossSettings { seed, overflow, ..drained(Amount::Share(0.2)) };
     for (seed, name) in [(1, "b"), (1, "c"), (2, "d")] {
         place.degrade("a", name, with(seed)).unwrap();
     }
@@ -205,10 +212,11 @@ fn equal_seeds_make_equal_files() {
 
 #[test]
 fn overflows_stand_in_the_trace_where_the_truth_says() {
-    let place = Place::new();
+    let place = DegradeFolder::new();
     let overflow = Some(Overflow { every: 3000, swallow: 100 });
     for drain in [None, Some(Amount::Share(0.3))] {
-        let d = place.degrade("a", "b", Settings { overflow, drain, ..drained(Amount::Share(0.0)) }).unwrap();
+        let d =
+            place.degrade("a", "b", LossSettings { overflow, drain, ..drained(Amount::Share(0.0)) }).unwrap();
         let reader = CaptureReader::open(&place.file("b")).unwrap();
         for truth in &d.cores {
             let bytes = trace(&reader, truth.core.0);
@@ -234,7 +242,7 @@ fn overflows_stand_in_the_trace_where_the_truth_says() {
 
 #[test]
 fn refusals_say_why() {
-    let place = Place::new();
+    let place = DegradeFolder::new();
     let quarter = drained(Amount::Share(0.25));
     let refused = |from: &str, to: &str, settings, part: &str| {
         let e = place.degrade(from, to, settings).unwrap_err().to_string();
@@ -262,7 +270,7 @@ fn refusals_say_why() {
     w.header(&header()).unwrap();
     w.finish(EndReason::Exit, "", Vec::new()).unwrap();
     refused("none", "x", quarter, "holds no PT");
-    refused("a", "x", Settings { aux: Some(10_000), ..quarter }, "power of two");
+    refused("a", "x", LossSettings { aux: Some(10_000), ..quarter }, "power of two");
     refused("a", "x", drained(Amount::Share(1.5)), "0 to 0.99");
     refused("a", "x", drained(Amount::Bandwidth(0.0)), "a bandwidth of 0");
     let mut bytes = std::fs::read(place.file("a")).unwrap();

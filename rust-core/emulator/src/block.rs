@@ -17,7 +17,7 @@ const MAX_INSN: u64 = 15;
 
 /// How the last instruction of a block transfers control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum TransferKind {
     /// No branch: page end, instruction limit, or an instruction that ends QEMU's block only.
     Sequential,
     /// `jcc`, `loop`, `jrcxz`.
@@ -66,7 +66,7 @@ pub struct Block {
     /// ([`crate::truth::CodeLog`]); 0 when no record is kept.
     pub id: u32,
     /// How the block ends.
-    pub kind: End,
+    pub kind: TransferKind,
     /// Whether the block is a single instruction that is no branch and not near a page end.
     /// QEMU creates such blocks when it restarts inside a block (misaligned atomics, precise
     /// self-modifying code).
@@ -117,7 +117,7 @@ impl Block {
             target,
             id: 0,
             kind,
-            restart: offsets.len() == 1 && kind == End::Sequential && !near_page_end,
+            restart: offsets.len() == 1 && kind == TransferKind::Sequential && !near_page_end,
             offsets: offsets.into_boxed_slice(),
             bytes: bytes.into_boxed_slice(),
         })
@@ -159,19 +159,21 @@ impl Block {
     }
 }
 
-fn classify(last: &Instruction, end: u64) -> (End, u64) {
+fn classify(last: &Instruction, end: u64) -> (TransferKind, u64) {
     match last.flow_control() {
-        FlowControl::Next if repeats(last) => (End::Repeat, 0),
-        FlowControl::Next => (End::Sequential, 0),
-        FlowControl::ConditionalBranch => (End::Conditional, last.near_branch_target()),
-        FlowControl::UnconditionalBranch => (End::Jump, last.near_branch_target()),
-        FlowControl::Call if last.mnemonic() == Mnemonic::Syscall => (End::Syscall, 0),
-        FlowControl::Call if last.near_branch_target() == end => (End::CallNext, end),
-        FlowControl::Call => (End::Call, last.near_branch_target()),
-        FlowControl::IndirectBranch => (End::IndirectJump, 0),
-        FlowControl::IndirectCall => (End::IndirectCall, 0),
-        FlowControl::Return => (End::Return, 0),
-        FlowControl::Interrupt | FlowControl::XbeginXabortXend | FlowControl::Exception => (End::Other, 0),
+        FlowControl::Next if repeats(last) => (TransferKind::Repeat, 0),
+        FlowControl::Next => (TransferKind::Sequential, 0),
+        FlowControl::ConditionalBranch => (TransferKind::Conditional, last.near_branch_target()),
+        FlowControl::UnconditionalBranch => (TransferKind::Jump, last.near_branch_target()),
+        FlowControl::Call if last.mnemonic() == Mnemonic::Syscall => (TransferKind::Syscall, 0),
+        FlowControl::Call if last.near_branch_target() == end => (TransferKind::CallNext, end),
+        FlowControl::Call => (TransferKind::Call, last.near_branch_target()),
+        FlowControl::IndirectBranch => (TransferKind::IndirectJump, 0),
+        FlowControl::IndirectCall => (TransferKind::IndirectCall, 0),
+        FlowControl::Return => (TransferKind::Return, 0),
+        FlowControl::Interrupt | FlowControl::XbeginXabortXend | FlowControl::Exception => {
+            (TransferKind::Other, 0)
+        }
     }
 }
 
@@ -197,23 +199,23 @@ pub(crate) mod tests {
 
     #[test]
     fn kinds() {
-        let cases: &[(&[u8], End, u64)] = &[
-            (&[0x90], End::Sequential, 0),
-            (&[0x75, 0x10], End::Conditional, 0x1012),
-            (&[0xe2, 0xfe], End::Conditional, 0x1000),
-            (&[0xeb, 0xfe], End::Jump, 0x1000),
-            (&[0xe8, 0, 1, 0, 0], End::Call, 0x1105),
-            (&[0xe8, 0, 0, 0, 0], End::CallNext, 0x1005),
-            (&[0xff, 0xe0], End::IndirectJump, 0),
-            (&[0xff, 0xd0], End::IndirectCall, 0),
-            (&[0xc3], End::Return, 0),
-            (&[0xc2, 8, 0], End::Return, 0),
-            (&[0xf3, 0xa4], End::Repeat, 0),
-            (&[0xf2, 0xae], End::Repeat, 0),
-            (&[0xf3, 0x90], End::Sequential, 0),
-            (&[0x0f, 0x05], End::Syscall, 0),
-            (&[0xcc], End::Other, 0),
-            (&[0x0f, 0x0b], End::Other, 0),
+        let cases: &[(&[u8], TransferKind, u64)] = &[
+            (&[0x90], TransferKind::Sequential, 0),
+            (&[0x75, 0x10], TransferKind::Conditional, 0x1012),
+            (&[0xe2, 0xfe], TransferKind::Conditional, 0x1000),
+            (&[0xeb, 0xfe], TransferKind::Jump, 0x1000),
+            (&[0xe8, 0, 1, 0, 0], TransferKind::Call, 0x1105),
+            (&[0xe8, 0, 0, 0, 0], TransferKind::CallNext, 0x1005),
+            (&[0xff, 0xe0], TransferKind::IndirectJump, 0),
+            (&[0xff, 0xd0], TransferKind::IndirectCall, 0),
+            (&[0xc3], TransferKind::Return, 0),
+            (&[0xc2, 8, 0], TransferKind::Return, 0),
+            (&[0xf3, 0xa4], TransferKind::Repeat, 0),
+            (&[0xf2, 0xae], TransferKind::Repeat, 0),
+            (&[0xf3, 0x90], TransferKind::Sequential, 0),
+            (&[0x0f, 0x05], TransferKind::Syscall, 0),
+            (&[0xcc], TransferKind::Other, 0),
+            (&[0x0f, 0x0b], TransferKind::Other, 0),
         ];
         for &(code, kind, target) in cases {
             let b = block(0x1000, code);
@@ -240,7 +242,7 @@ pub(crate) mod tests {
             InsnBytes { address: 0x1ffd, bytes: &[0x48, 0xb8, 0x01] },
         ];
         let b = Block::decode(&insns).unwrap();
-        assert_eq!((b.end, b.len(), b.kind), (0x1ffd, 1, End::Sequential));
+        assert_eq!((b.end, b.len(), b.kind), (0x1ffd, 1, TransferKind::Sequential));
         assert!(!b.restart, "a block cut at a page end is not a restart");
     }
 

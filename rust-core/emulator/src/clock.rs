@@ -36,7 +36,7 @@ pub mod translation {
 
     /// An interval in which blocks were translated.
     #[derive(Clone, Copy, Debug)]
-    struct Span {
+    struct TranslationSpan {
         began: u64,
         ended: u64,
         /// Ticks of translation in the interval. In a merged span, other code ran for the rest
@@ -45,22 +45,23 @@ pub mod translation {
     }
 
     #[derive(Debug)]
-    struct State {
+    struct TranslationState {
         /// TSC at which QEMU called the plugin for the current translation.
         told: u64,
         /// TSC at which the latest translation ended.
         ended: u64,
         /// In order of time, since the last [`forget`].
-        spans: Vec<Span>,
+        spans: Vec<TranslationSpan>,
     }
 
     thread_local! {
-        static STATE: RefCell<State> = const { RefCell::new(State { told: 0, ended: 0, spans: Vec::new() }) };
+        static STATE: RefCell<TranslationState> =
+            const { RefCell::new(TranslationState { told: 0, ended: 0, spans: Vec::new() }) };
     }
 
     /// Calls `what` with the calling thread's state; `None` if the thread is ending and its
     /// state is already destroyed.
-    fn with<T>(what: impl FnOnce(&mut State) -> T) -> Option<T> {
+    fn with<T>(what: impl FnOnce(&mut TranslationState) -> T) -> Option<T> {
         STATE.try_with(|state| what(&mut state.borrow_mut())).ok()
     }
 
@@ -72,26 +73,26 @@ pub mod translation {
     /// The translated block begins to execute: its translation has ended.
     pub fn ends() {
         let now = tsc();
-        with(|State { told, ended, spans }| {
+        with(|TranslationState { told, ended, spans }| {
             let behind = now.saturating_sub(*told);
             let began = told.saturating_sub(behind * BEFORE / 10).max(*ended);
             *ended = now;
             if spans.len() == SPANS {
-                let one = |pair: &[Span]| Span {
+                let one = |pair: &[TranslationSpan]| TranslationSpan {
                     began: pair[0].began,
                     ended: pair[1].ended,
                     ticks: pair[0].ticks + pair[1].ticks,
                 };
                 *spans = spans.chunks_exact(2).map(one).collect();
             }
-            spans.push(Span { began, ended: now, ticks: now.saturating_sub(began) });
+            spans.push(TranslationSpan { began, ended: now, ticks: now.saturating_sub(began) });
         });
     }
 
     /// Ticks that the calling thread has spent in translations since `tsc`. Time before the
     /// last [`forget`] does not count.
     pub fn since(tsc: u64) -> u64 {
-        let of = |span: &Span| span.ticks.min(span.ended.saturating_sub(span.began.max(tsc)));
+        let of = |span: &TranslationSpan| span.ticks.min(span.ended.saturating_sub(span.began.max(tsc)));
         with(|state| state.spans.iter().rev().take_while(|span| span.ended > tsc).map(of).sum()).unwrap_or(0)
     }
 

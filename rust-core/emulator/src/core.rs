@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::block::Block;
 use crate::clock::{self, Absence, translation};
 use crate::config::{Config, OnFull, Timing};
-use crate::counts::{Board, Counts, Past};
+use crate::counts::{Board, CoreCounts, Past};
 use crate::injection::Injection;
 use crate::outlet::{Flow, Outlet, Section};
-use crate::resolve::{Arrival, Outcome, completed_then, resolve};
+use crate::resolve::{Arrival, BlockOutcome, completed_then, resolve};
 use crate::truth::{self, Entry};
 use crate::unit::{Sent, Unit, timing};
 
@@ -35,7 +35,7 @@ pub type Unresolved = Option<&'static Block>;
 const RESUME_INTERVAL: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum OutputState {
     /// Packets are sent.
     On,
     /// An injected overflow swallows the packets of this many more blocks.
@@ -53,13 +53,13 @@ pub struct Core {
     unit: Unit,
     outlet: Arc<Mutex<Outlet>>,
     chunk: usize,
-    state: State,
+    state: OutputState,
     running: Option<u32>,
     /// Start of the unresolved block of the running thread, 0 outside the range.
     inside: u64,
     started: HashSet<u32>,
     injection: Injection,
-    counts: Counts,
+    counts: CoreCounts,
     anomalies: Vec<String>,
     off_blocks: u64,
     /// Entries of the record of executed blocks that have not been passed to the outlet; `None`
@@ -71,7 +71,7 @@ pub struct Core {
     /// The latest time of a record.
     latest: u64,
     board: Arc<Board>,
-    /// [`Counts::blocks`] and [`Counts::anomalies`] as last published on the board.
+    /// [`CoreCounts::blocks`] and [`CoreCounts::anomalies`] as last published on the board.
     published: (u64, u64),
     /// TSC at which the core was given to another thread; only in a detached state.
     detached: Option<u64>,
@@ -95,12 +95,12 @@ impl Core {
             unit: Unit::new(config),
             chunk: (region / 4).clamp(256, 4096) as usize,
             outlet,
-            state: State::On,
+            state: OutputState::On,
             running: None,
             inside: 0,
             started: HashSet::new(),
             injection: Injection::new(config, number),
-            counts: Counts::default(),
+            counts: CoreCounts::default(),
             anomalies: Vec::new(),
             off_blocks: 0,
             truth: config.truth.is_some().then(Vec::new),
@@ -116,7 +116,7 @@ impl Core {
 
     /// Whether the running thread should keep its state when it loses the core.
     pub fn should_detach(&self) -> bool {
-        self.config.mode == OnFull::Stall && self.state == State::On && self.inside != 0
+        self.config.mode == OnFull::Stall && self.state == OutputState::On && self.inside != 0
     }
 
     /// Makes room for another thread: `self` becomes the core's next section, without a thread
@@ -136,12 +136,12 @@ impl Core {
             unit: Unit::new(&self.config),
             outlet: Arc::clone(&self.outlet),
             chunk: self.chunk,
-            state: State::On,
+            state: OutputState::On,
             running: None,
             inside: 0,
             started: std::mem::take(&mut self.started),
             injection,
-            counts: Counts::default(),
+            counts: CoreCounts::default(),
             anomalies: Vec::new(),
             off_blocks: 0,
             truth: self.truth.is_some().then(Vec::new),
@@ -201,7 +201,7 @@ impl Core {
     }
 
     /// Counters of this core, closed sections included.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CoreCounts {
         let mut sum = self.counts;
         sum.add(&self.past().counts);
         sum
@@ -268,17 +268,17 @@ impl Core {
         let at = self.not_before(at);
         self.latest = at;
         let first = self.started.insert(tid);
-        let lost = self.state != State::On;
+        let lost = self.state != OutputState::On;
         if lost && lock(&self.outlet).resume(clock::tsc()) {
             self.recovered();
         }
         self.note(Entry::SwitchIn(tid));
-        if self.state == State::On {
+        if self.state == OutputState::On {
             self.unit.start(first || lost, at);
         }
         lock(&self.outlet).switch_in(self.section, self.pid, tid, at, first);
         match *unresolved {
-            Some(b) if self.state == State::On => self.enter(b.start),
+            Some(b) if self.state == OutputState::On => self.enter(b.start),
             _ => *unresolved = None,
         }
         // The time from the beginning of the stay to the present does not count as a jump of
@@ -291,7 +291,7 @@ impl Core {
     /// The block thereby becomes an entry into the range: [`Core::stale`] can report a block
     /// only there.
     pub fn enter_anew(&mut self, unresolved: &mut Unresolved, block: &Block) {
-        if let (Some(tid), State::On) = (self.running, self.state) {
+        if let (Some(tid), OutputState::On) = (self.running, self.state) {
             debug_assert_eq!(self.inside, block.start);
             self.switch_out(false);
             self.switch_in(tid, unresolved, self.latest);
@@ -302,7 +302,7 @@ impl Core {
     /// range. QEMU chose the block before the code changed, for example because the thread had
     /// to wait for the core or because the host suspended the thread.
     pub fn stale(&mut self, block: &Block) {
-        if let (Some(tid), State::On) = (self.running, self.state) {
+        if let (Some(tid), OutputState::On) = (self.running, self.state) {
             self.counts.stale += 1;
             let (at, tsc) = (self.entered_at, self.latest);
             lock(&self.outlet).stale(self.section, at, block.start, block.bytes(), tid, tsc);
@@ -330,7 +330,7 @@ impl Core {
     /// As [`Core::switch_out`], at time `at` unless something later has been written.
     fn switch_out_at(&mut self, preempted: bool, at: u64) {
         let Some(tid) = self.running.take() else { return };
-        if let State::Overflow(_) = self.state {
+        if let OutputState::Overflow(_) = self.state {
             self.end_overflow((self.inside != 0).then_some(self.inside));
         }
         if self.unit.enabled() {
@@ -353,7 +353,7 @@ impl Core {
     pub fn begin_block(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
         self.counts.blocks += 1;
         self.unit.look();
-        if self.state != State::On && !self.begin_lossy(unresolved, block) {
+        if self.state != OutputState::On && !self.begin_lossy(unresolved, block) {
             return false;
         }
         match *unresolved {
@@ -399,7 +399,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
-        let (Some(tid), State::On) = (self.running, self.state) else { return };
+        let (Some(tid), OutputState::On) = (self.running, self.state) else { return };
         let absent = self.absence.so_far() + translation::since(since);
         if absent < timing::held_up(self.config.tsc_khz) {
             return self.count_absence();
@@ -420,9 +420,9 @@ impl Core {
         let Some(before) = unresolved.take() else { return };
         self.unit.look();
         match self.state {
-            State::On => self.ended(before, to, false, Arrival::Block { restart: false }),
-            State::Overflow(_) => self.end_overflow(None),
-            State::Off => {}
+            OutputState::On => self.ended(before, to, false, Arrival::Block { restart: false }),
+            OutputState::Overflow(_) => self.end_overflow(None),
+            OutputState::Off => {}
         }
         self.inside = 0;
     }
@@ -432,7 +432,7 @@ impl Core {
     pub fn signal(&mut self, unresolved: &mut Unresolved, rip: u64, fault: bool, within: bool) {
         self.unit.look();
         match (self.state, unresolved.take()) {
-            (State::On, Some(before)) => {
+            (OutputState::On, Some(before)) => {
                 let arrival = if fault { Arrival::Fault } else { Arrival::Interrupt };
                 self.counts.faults += u64::from(fault);
                 self.counts.interrupts += u64::from(!fault);
@@ -442,12 +442,12 @@ impl Core {
                 }
             }
             // A branch had reached the range, but no instruction was executed in it.
-            (State::On, None) if within => {
+            (OutputState::On, None) if within => {
                 self.counts.at_entry += 1;
                 self.enter(rip);
                 self.unit.interrupt(rip);
             }
-            (State::Overflow(_), _) => self.end_overflow(None),
+            (OutputState::Overflow(_), _) => self.end_overflow(None),
             _ => {}
         }
         self.inside = 0;
@@ -455,7 +455,7 @@ impl Core {
 
     /// Gives up the unresolved block because it cannot be determined how it ended. An anomaly.
     pub fn abandon(&mut self, unresolved: &mut Unresolved) {
-        if let (State::On, Some(block)) = (self.state, unresolved.take()) {
+        if let (OutputState::On, Some(block)) = (self.state, unresolved.take()) {
             self.unexplained(block, 0, false, Arrival::Interrupt);
         }
         self.inside = 0;
@@ -466,7 +466,7 @@ impl Core {
     #[inline(always)]
     fn completed(&mut self, block: &'static Block, next: u64) {
         completed_then(block, next, |outcome| match outcome {
-            Outcome::Unexplained | Outcome::RepeatAgain | Outcome::Syscall => {
+            BlockOutcome::Unexplained | BlockOutcome::RepeatAgain | BlockOutcome::Syscall => {
                 self.ended(block, next, true, Arrival::Block { restart: false });
             }
             _ => {
@@ -490,15 +490,15 @@ impl Core {
             self.retired(block, outcome);
         }
         match outcome {
-            Outcome::Cut(_) => self.counts.cuts += 1,
-            Outcome::Syscall => {
+            BlockOutcome::Cut(_) => self.counts.cuts += 1,
+            BlockOutcome::Syscall => {
                 self.unit.syscall();
                 if within && matches!(arrival, Arrival::Block { .. }) {
                     self.unit.enter(next);
                 }
             }
-            Outcome::Unexplained => self.unexplained(block, next, within, arrival),
-            Outcome::RepeatAgain => {}
+            BlockOutcome::Unexplained => self.unexplained(block, next, within, arrival),
+            BlockOutcome::RepeatAgain => {}
             _ if !within => self.unit.leave(next),
             _ => self.send(block, next, outcome),
         }
@@ -506,27 +506,27 @@ impl Core {
 
     /// Sends the packets of a branch that stays inside the range.
     #[inline(always)]
-    fn send(&mut self, block: &Block, next: u64, outcome: Outcome) {
+    fn send(&mut self, block: &Block, next: u64, outcome: BlockOutcome) {
         match outcome {
-            Outcome::Conditional { taken } => self.unit.conditional(taken),
-            Outcome::Call => self.unit.call(block.end),
-            Outcome::IndirectJump => self.unit.indirect(next),
-            Outcome::IndirectCall => {
+            BlockOutcome::Conditional { taken } => self.unit.conditional(taken),
+            BlockOutcome::Call => self.unit.call(block.end),
+            BlockOutcome::IndirectJump => self.unit.indirect(next),
+            BlockOutcome::IndirectCall => {
                 self.unit.indirect(next);
                 self.unit.call(block.end);
             }
-            Outcome::Return => self.unit.ret(next),
+            BlockOutcome::Return => self.unit.ret(next),
             _ => {}
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn retired(&mut self, block: &Block, outcome: Outcome) {
+    fn retired(&mut self, block: &Block, outcome: BlockOutcome) {
         let n = match outcome {
-            Outcome::Cut(n) => n,
-            Outcome::RepeatAgain => block.len() - 1,
-            Outcome::Unexplained => 0,
+            BlockOutcome::Cut(n) => n,
+            BlockOutcome::RepeatAgain => block.len() - 1,
+            BlockOutcome::Unexplained => 0,
             _ => block.len(),
         };
         if n > 0 {
@@ -583,8 +583,8 @@ impl Core {
             return Some(());
         }
         self.unit.stop(position);
-        if self.state != State::Off {
-            self.state = State::Off;
+        if self.state != OutputState::Off {
+            self.state = OutputState::Off;
             self.mark(truth::TRUNCATED, position);
         }
         None
@@ -614,20 +614,20 @@ impl Core {
     #[cold]
     fn begin_lossy(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
         match self.state {
-            State::On => true,
-            State::Overflow(left) if left > 1 => {
-                self.state = State::Overflow(left - 1);
+            OutputState::On => true,
+            OutputState::Overflow(left) if left > 1 => {
+                self.state = OutputState::Overflow(left - 1);
                 *unresolved = Some(block);
                 self.inside = block.start;
                 false
             }
-            State::Overflow(_) => {
+            OutputState::Overflow(_) => {
                 self.end_overflow(Some(block.start));
                 *unresolved = Some(block);
                 self.inside = block.start;
                 false
             }
-            State::Off => {
+            OutputState::Off => {
                 *unresolved = None;
                 self.inside = 0;
                 self.off_blocks += 1;
@@ -644,13 +644,13 @@ impl Core {
     }
 
     fn recovered(&mut self) {
-        self.state = State::On;
+        self.state = OutputState::On;
         let position = lock(&self.outlet).position();
         self.mark(truth::RECOVERED, position);
     }
 
     fn end_overflow(&mut self, ip: Option<u64>) {
-        self.state = State::On;
+        self.state = OutputState::On;
         let position = self.unit.position();
         self.mark(truth::RECOVERED, position);
         self.unit.end_overflow(ip);
@@ -663,7 +663,7 @@ impl Core {
             self.unit.enter(ip);
         }
         if let Some(blocks) = self.injection.overflows_now(self.unit.position()) {
-            self.state = State::Overflow(blocks);
+            self.state = OutputState::Overflow(blocks);
             self.unit.begin_overflow();
             self.note(Entry::Lost);
         }
@@ -672,8 +672,8 @@ impl Core {
     /// Injects an interrupt before some instruction of the block that has just executed. Not if
     /// the block was cut short, because execution may not have reached that instruction.
     #[cold]
-    fn inject_inside(&mut self, block: &Block, outcome: Outcome) {
-        if matches!(outcome, Outcome::Cut(_) | Outcome::Unexplained) {
+    fn inject_inside(&mut self, block: &Block, outcome: BlockOutcome) {
+        if matches!(outcome, BlockOutcome::Cut(_) | BlockOutcome::Unexplained) {
             return;
         }
         if let Some(n) = self.injection.interrupts_inside(block.len()) {

@@ -9,7 +9,7 @@ use crate::unit::Sent;
 
 /// Numbers of events on a core.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct CoreCounts {
     /// Blocks inside the range.
     pub blocks: u64,
     /// Transitions between blocks that no outcome explains.
@@ -30,9 +30,9 @@ pub struct Counts {
     pub stale: u64,
 }
 
-impl Counts {
+impl CoreCounts {
     /// Adds `other`.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &CoreCounts) {
         self.blocks += other.blocks;
         self.anomalies += other.anomalies;
         self.cuts += other.cuts;
@@ -48,9 +48,9 @@ impl Counts {
 /// Counters of one core that other threads may read at any time.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// [`Counts::blocks`]; it lags by at most one chunk of trace.
+    /// [`CoreCounts::blocks`]; it lags by at most one chunk of trace.
     pub blocks: AtomicU64,
-    /// [`Counts::anomalies`], with the same lag.
+    /// [`CoreCounts::anomalies`], with the same lag.
     pub anomalies: AtomicU64,
     /// Counters of the closed sections of the stream.
     pub past: Mutex<Past>,
@@ -60,7 +60,7 @@ pub struct Board {
 #[derive(Debug, Default)]
 pub struct Past {
     /// Events.
-    pub counts: Counts,
+    pub counts: CoreCounts,
     /// Packets.
     pub sent: Sent,
     /// Descriptions of anomalies.

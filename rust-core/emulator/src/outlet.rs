@@ -31,7 +31,7 @@ use crate::truth::{CoreLog, Entry};
 
 /// An item that waits for room in the rings.
 #[derive(Debug)]
-enum Item {
+enum QueuedItem {
     Bytes(Vec<u8>),
     Aux { tid: u32, tsc: u64 },
     Record { body: Body, tid: u32, tsc: u64 },
@@ -53,7 +53,7 @@ pub type Section = u64;
 
 /// A call for a section that waits until all earlier sections are closed.
 #[derive(Debug)]
-enum Call {
+enum SectionCall {
     Write { bytes: Vec<u8>, tid: u32, tsc: u64 },
     SwitchIn { pid: u32, tid: u32, tsc: u64, first: bool },
     SwitchOut { tid: u32, tsc: u64, preempted: bool },
@@ -63,7 +63,7 @@ enum Call {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    calls: Vec<Call>,
+    calls: Vec<SectionCall>,
     closed: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Outlet {
     mode: OnFull,
     /// New bytes overwrite the oldest bytes of the AUX ring.
     overwrite: bool,
-    queue: VecDeque<Item>,
+    queue: VecDeque<QueuedItem>,
     queued: u64,
     /// Stream position after the last byte accepted, queued bytes included.
     position: u64,
@@ -200,7 +200,7 @@ impl Outlet {
             self.front += 1;
             self.base = self.position;
             for call in next.calls {
-                if let Call::Write { bytes, .. } = &call {
+                if let SectionCall::Write { bytes, .. } = &call {
                     self.queued -= bytes.len() as u64;
                 }
                 let _ = self.apply(call);
@@ -212,8 +212,8 @@ impl Outlet {
     }
 
     /// Applies `call` if `section` is at the front; otherwise keeps it until then.
-    fn call(&mut self, section: Section, call: Call) -> Flow {
-        let len = if let Call::Write { bytes, .. } = &call { bytes.len() as u64 } else { 0 };
+    fn call(&mut self, section: Section, call: SectionCall) -> Flow {
+        let len = if let SectionCall::Write { bytes, .. } = &call { bytes.len() as u64 } else { 0 };
         if let Some(waiting) = self.behind(section) {
             waiting.calls.push(call);
             self.queued += len;
@@ -222,15 +222,15 @@ impl Outlet {
         self.apply(call)
     }
 
-    fn apply(&mut self, call: Call) -> Flow {
+    fn apply(&mut self, call: SectionCall) -> Flow {
         match call {
-            Call::Write { bytes, tid, tsc } => return self.write_through(&bytes, tid, tsc),
-            Call::SwitchIn { pid, tid, tsc, first } => self.enter(pid, tid, tsc, first),
-            Call::SwitchOut { tid, tsc, preempted } => self.leave(tid, tsc, preempted),
-            Call::Stale { at, address, bytes, tid, tsc } => {
+            SectionCall::Write { bytes, tid, tsc } => return self.write_through(&bytes, tid, tsc),
+            SectionCall::SwitchIn { pid, tid, tsc, first } => self.enter(pid, tid, tsc, first),
+            SectionCall::SwitchOut { tid, tsc, preempted } => self.leave(tid, tsc, preempted),
+            SectionCall::Stale { at, address, bytes, tid, tsc } => {
                 self.record(Body::StaleBlock { offset: self.base + at, address, bytes }, tid, tsc);
             }
-            Call::Truth(entries) => {
+            SectionCall::Truth(entries) => {
                 if let Some(t) = &mut self.truth {
                     t.write(&entries, self.base);
                 }
@@ -241,7 +241,7 @@ impl Outlet {
 
     /// Appends to the record of executed blocks; positions count from the section's start.
     pub fn truth(&mut self, section: Section, entries: Vec<Entry>) {
-        let _ = self.call(section, Call::Truth(entries));
+        let _ = self.call(section, SectionCall::Truth(entries));
     }
 
     /// Writes out the record of executed blocks.
@@ -271,7 +271,7 @@ impl Outlet {
         if section == self.front {
             return self.write_through(bytes, tid, tsc);
         }
-        self.call(section, Call::Write { bytes: bytes.to_vec(), tid, tsc })
+        self.call(section, SectionCall::Write { bytes: bytes.to_vec(), tid, tsc })
     }
 
     fn write_through(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
@@ -298,7 +298,7 @@ impl Outlet {
         self.totals.bytes += bytes.len() as u64;
         if !self.queue.is_empty() || self.producer.aux.write(bytes).is_err() {
             self.queued += bytes.len() as u64;
-            self.queue.push_back(Item::Bytes(bytes.to_vec()));
+            self.queue.push_back(QueuedItem::Bytes(bytes.to_vec()));
         }
     }
 
@@ -376,7 +376,7 @@ impl Outlet {
             OnFull::Stall => {
                 self.recorded = self.position;
                 if !self.queue.is_empty() || self.producer.end_aux(tid, tsc, 0).is_err() {
-                    self.queue.push_back(Item::Aux { tid, tsc });
+                    self.queue.push_back(QueuedItem::Aux { tid, tsc });
                 }
             }
             OnFull::Drop => {
@@ -415,14 +415,14 @@ impl Outlet {
         if self.mode == OnFull::Drop {
             self.record_or_count(body, tid, tsc);
         } else if !self.queue.is_empty() || self.producer.record(body.clone(), tid, tsc).is_err() {
-            self.queue.push_back(Item::Record { body, tid, tsc });
+            self.queue.push_back(QueuedItem::Record { body, tid, tsc });
         }
     }
 
     /// Thread `tid` enters the core. `first` says that it does so for the first time, which the
     /// kernel announces with an ITRACE_START record.
     pub fn switch_in(&mut self, section: Section, pid: u32, tid: u32, tsc: u64, first: bool) {
-        let _ = self.call(section, Call::SwitchIn { pid, tid, tsc, first });
+        let _ = self.call(section, SectionCall::SwitchIn { pid, tid, tsc, first });
     }
 
     fn enter(&mut self, pid: u32, tid: u32, tsc: u64, first: bool) {
@@ -436,13 +436,13 @@ impl Outlet {
     /// Records that the first block after position `at`, counted from the section's start,
     /// executes `bytes`, which are older than the code in memory.
     pub fn stale(&mut self, section: Section, at: u64, address: u64, bytes: &[u8], tid: u32, tsc: u64) {
-        let _ = self.call(section, Call::Stale { at, address, bytes: bytes.to_vec(), tid, tsc });
+        let _ = self.call(section, SectionCall::Stale { at, address, bytes: bytes.to_vec(), tid, tsc });
     }
 
     /// Thread `tid` leaves the core. The switch is recorded before the unit stops, as in the
     /// kernel (`__perf_event_task_sched_out`).
     pub fn switch_out(&mut self, section: Section, tid: u32, tsc: u64, preempted: bool) {
-        let _ = self.call(section, Call::SwitchOut { tid, tsc, preempted });
+        let _ = self.call(section, SectionCall::SwitchOut { tid, tsc, preempted });
     }
 
     fn leave(&mut self, tid: u32, tsc: u64, preempted: bool) {
@@ -467,23 +467,23 @@ impl Outlet {
         moved
     }
 
-    fn move_on(&mut self, item: Item) -> Result<u64, (u64, Item)> {
+    fn move_on(&mut self, item: QueuedItem) -> Result<u64, (u64, QueuedItem)> {
         match item {
-            Item::Bytes(bytes) => {
+            QueuedItem::Bytes(bytes) => {
                 let n = (self.producer.aux.room() as usize).min(bytes.len());
                 if self.producer.aux.write(&bytes[..n]).is_err() {
-                    return Err((0, Item::Bytes(bytes)));
+                    return Err((0, QueuedItem::Bytes(bytes)));
                 }
                 if n < bytes.len() {
-                    return Err((n as u64, Item::Bytes(bytes[n..].to_vec())));
+                    return Err((n as u64, QueuedItem::Bytes(bytes[n..].to_vec())));
                 }
                 Ok(n as u64)
             }
-            Item::Aux { tid, tsc } => match self.producer.end_aux(tid, tsc, 0) {
+            QueuedItem::Aux { tid, tsc } => match self.producer.end_aux(tid, tsc, 0) {
                 Ok(()) => Ok(0),
                 Err(_) => Err((0, item)),
             },
-            Item::Record { ref body, tid, tsc } => match self.producer.record(body.clone(), tid, tsc) {
+            QueuedItem::Record { ref body, tid, tsc } => match self.producer.record(body.clone(), tid, tsc) {
                 Ok(()) => Ok(0),
                 Err(_) => Err((0, item)),
             },

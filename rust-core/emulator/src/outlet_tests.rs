@@ -8,24 +8,24 @@ use super::*;
 
 const AUX: u64 = 8192;
 
-struct Rig {
+struct OutletRig {
     _dir: tempfile::TempDir,
     outlet: Outlet,
     consumer: CoreConsumer,
 }
 
-fn rig(mode: OnFull) -> Rig {
+fn rig(mode: OnFull) -> OutletRig {
     let dir = tempfile::tempdir().unwrap();
     let config = UnitConfig { cores: 1, aux_bytes: AUX, data_bytes: 4096, ..UnitConfig::default() };
     let unit = EmulatedUnit::create(&dir.path().join("rings"), config).unwrap();
-    Rig {
+    OutletRig {
         _dir: dir,
         outlet: Outlet::new(unit.producer(0, 7).unwrap(), mode, None),
         consumer: unit.consumer(0).unwrap(),
     }
 }
 
-impl Rig {
+impl OutletRig {
     fn drain_aux(&mut self) -> Vec<u8> {
         let mut to = Vec::new();
         self.consumer.aux.drain(&mut to, usize::MAX).unwrap();
@@ -213,7 +213,7 @@ fn a_slow_drain_makes_room_with_time() {
     let mut r = rig(OnFull::Drop);
     // One byte per ten ticks; the real drain takes all bytes at once.
     r.outlet = r.outlet.with_drain(0.1);
-    let write = |r: &mut Rig, tsc| {
+    let write = |r: &mut OutletRig, tsc| {
         let flow = r.outlet.write(0, &numbered(0, 2048), 11, tsc);
         r.drain_aux();
         flow

@@ -32,7 +32,7 @@ pub const MAX_THREADS: usize = 8192;
 
 /// One guest thread.
 #[derive(Debug)]
-struct Thread {
+struct GuestThread {
     tenant: Tenant,
     unresolved: Unresolved,
     /// A signal handler was entered and its frame has not been read yet.
@@ -49,7 +49,7 @@ thread_local! {
 }
 
 #[derive(Debug)]
-struct Slot(UnsafeCell<Option<Thread>>);
+struct Slot(UnsafeCell<Option<GuestThread>>);
 
 // SAFETY: only the host thread that runs a vCPU uses the vCPU's slot. QEMU creates the vCPU
 // before that thread starts and ends it in that thread.
@@ -170,7 +170,7 @@ impl Plugin {
     /// to its state.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    unsafe fn thread(&self, index: u32) -> Option<&mut Thread> {
+    unsafe fn thread(&self, index: u32) -> Option<&mut GuestThread> {
         let slot = self.threads.get(index as usize)?;
         // SAFETY: the caller's promise makes the reference unique.
         let state = unsafe { &mut *slot.0.get() };
@@ -182,9 +182,9 @@ impl Plugin {
 
     /// State for the calling thread, which runs vCPU `index`.
     #[cold]
-    fn new_thread(&self, index: u32) -> Thread {
+    fn new_thread(&self, index: u32) -> GuestThread {
         VCPU.set(index);
-        Thread {
+        GuestThread {
             tenant: Tenant::new(index + 1, &self.config),
             unresolved: None,
             awaits_frame: false,
@@ -205,7 +205,7 @@ impl Plugin {
 
     /// A block begins. If the thread has just translated it, the translation has ended.
     #[inline]
-    fn begins(t: &mut Thread) {
+    fn begins(t: &mut GuestThread) {
         if t.translated {
             t.translated = false;
             clock::translation::ends();
@@ -323,7 +323,7 @@ impl Plugin {
     /// resumes on the next core.
     #[cold]
     #[inline(never)]
-    fn change_core(&self, t: &mut Thread) {
+    fn change_core(&self, t: &mut GuestThread) {
         let need = self.scheduler.need(&t.tenant);
         self.scheduler.release(&t.tenant);
         self.take_core(t, need.since);
@@ -334,7 +334,7 @@ impl Plugin {
     /// if not, the caller must begin `block` on the new core.
     #[cold]
     #[inline(never)]
-    fn begin_elsewhere(&self, t: &mut Thread, block: &'static Block) -> bool {
+    fn begin_elsewhere(&self, t: &mut GuestThread, block: &'static Block) -> bool {
         let need = self.scheduler.need(&t.tenant);
         let mut ended = false;
         loop {
@@ -353,7 +353,7 @@ impl Plugin {
     /// Takes a core for thread `t`. The thread enters it with the block that it has begun, if
     /// any.
     #[cold]
-    fn take_core(&self, t: &mut Thread, since: u64) -> Taken {
+    fn take_core(&self, t: &mut GuestThread, since: u64) -> Taken {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
@@ -395,7 +395,7 @@ impl Plugin {
 
     #[cold]
     #[inline(never)]
-    fn leave(&self, t: &mut Thread, to: u64) {
+    fn leave(&self, t: &mut GuestThread, to: u64) {
         if t.awaits_frame {
             return;
         }
@@ -404,7 +404,7 @@ impl Plugin {
 
     /// Calls `what` with the core of thread `t`, which first takes a core if it has none.
     /// Afterwards the thread executes outside the range.
-    fn event(&self, t: &mut Thread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
+    fn event(&self, t: &mut GuestThread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
         let mut need = None;
         while self.filter.is_active() {
             if let Some(mut core) = self.scheduler.enter(&t.tenant) {
@@ -476,7 +476,7 @@ impl Plugin {
     /// The frame of a handler was not found, for the reason `why`. Where the signal interrupted
     /// the thread is unknown, which is an anomaly if the thread has an unresolved block.
     #[cold]
-    fn frame_missed(&self, t: &mut Thread, why: &str) {
+    fn frame_missed(&self, t: &mut GuestThread, why: &str) {
         t.awaits_frame = false;
         if t.unresolved.is_some() {
             self.log.error(why);

@@ -7,13 +7,13 @@ use crate::config::Timing;
 const CODE: &[u8] = &[0x90, 0xeb, 0x00, 0xc3];
 
 /// Uses code of this process as the code of a guest whose memory lies at the same addresses.
-struct Rig {
+struct PluginRig {
     plugin: Plugin,
     code: Box<[u8]>,
     _dir: tempfile::TempDir,
 }
 
-fn rig() -> Rig {
+fn rig() -> PluginRig {
     let dir = tempfile::tempdir().unwrap();
     let code: Box<[u8]> = CODE.into();
     let low = code.as_ptr() as u64;
@@ -26,10 +26,10 @@ fn rig() -> Rig {
         range: Some((low, low + code.len() as u64)),
         ..Config::default()
     };
-    Rig { plugin: Plugin::new(config).unwrap(), code, _dir: dir }
+    PluginRig { plugin: Plugin::new(config).unwrap(), code, _dir: dir }
 }
 
-impl Rig {
+impl PluginRig {
     fn address(&self, at: usize) -> u64 {
         self.code.as_ptr() as u64 + at as u64
     }
@@ -62,7 +62,7 @@ impl Rig {
 fn a_block_that_was_replaced_after_a_running_one_is_reported() {
     let mut r = rig();
     let (first, second) = (r.translate(&[(0, 1), (1, 3)]), r.translate(&[(3, 4)]));
-    let run = |r: &Rig| {
+    let run = |r: &PluginRig| {
         // SAFETY: one thread is vCPU 0, and no callback is under way.
         unsafe {
             r.plugin.inside(0, first);

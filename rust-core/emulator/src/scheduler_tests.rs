@@ -11,14 +11,14 @@ use crate::outlet::Outlet;
 
 const KHZ: u64 = 1_000_000;
 
-struct Rig {
+struct SchedulerRig {
     _dir: tempfile::TempDir,
     scheduler: Scheduler,
     filter: Filter,
     config: Config,
 }
 
-fn rig(cores: u32, quantum: u64, slice: u64) -> Rig {
+fn rig(cores: u32, quantum: u64, slice: u64) -> SchedulerRig {
     let dir = tempfile::tempdir().unwrap();
     let config = Config { cores, quantum, slice, ..Config::default() };
     let sizes = UnitConfig { cores, aux_bytes: 8192, data_bytes: 4096, ..UnitConfig::default() };
@@ -30,10 +30,10 @@ fn rig(cores: u32, quantum: u64, slice: u64) -> Rig {
     let scheduler = Scheduler::new(&config, (0..cores).map(core).collect(), 16, KHZ);
     let filter = Filter::default();
     filter.activate(true);
-    Rig { _dir: dir, scheduler, filter, config }
+    SchedulerRig { _dir: dir, scheduler, filter, config }
 }
 
-impl Rig {
+impl SchedulerRig {
     fn tenant(&self, number: ThreadNumber) -> Tenant {
         let mut tenant = Tenant::new(number, &self.config);
         tenant.tid = 100 + number;

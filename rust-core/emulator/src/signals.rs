@@ -67,20 +67,20 @@ pub fn prologue(memory: &impl GuestMemory, entry: u64) -> Prologue {
             continue;
         }
         let insn = if seen.len() <= SEARCH_LIMIT { fetch(memory, at) } else { None };
-        match insn.map_or(Step::Unknown, |i| step(memory, &i, moved)) {
-            Step::Access(access) => {
+        match insn.map_or(PrologueStep::Unknown, |i| step(memory, &i, moved)) {
+            PrologueStep::Access(access) => {
                 if !found.accesses.contains(&access) {
                     found.accesses.push(access);
                 }
             }
-            Step::Goes(next) => open.extend(next),
-            Step::Unknown => found.complete = false,
+            PrologueStep::Goes(next) => open.extend(next),
+            PrologueStep::Unknown => found.complete = false,
         }
     }
     found
 }
 
-enum Step {
+enum PrologueStep {
     Access(StackAccess),
     /// Execution continues at one of these addresses, each with the distance of the stack
     /// pointer below the frame.
@@ -88,31 +88,32 @@ enum Step {
     Unknown,
 }
 
-fn step(memory: &impl GuestMemory, insn: &Instruction, moved: u64) -> Step {
-    let access = |distance, reads| Step::Access(StackAccess { instruction: insn.ip(), distance, reads });
+fn step(memory: &impl GuestMemory, insn: &Instruction, moved: u64) -> PrologueStep {
+    let access =
+        |distance, reads| PrologueStep::Access(StackAccess { instruction: insn.ip(), distance, reads });
     match insn.mnemonic() {
         Mnemonic::Push | Mnemonic::Call => return access(moved.wrapping_add(8), false),
         Mnemonic::Ret => return access(moved, true),
         Mnemonic::Sub if changes_stack_pointer(insn) && immediate_operand(insn) => {
-            return Step::Goes(vec![(insn.next_ip(), moved.wrapping_add(insn.immediate(1)))]);
+            return PrologueStep::Goes(vec![(insn.next_ip(), moved.wrapping_add(insn.immediate(1)))]);
         }
-        _ if changes_stack_pointer(insn) => return Step::Unknown,
+        _ if changes_stack_pointer(insn) => return PrologueStep::Unknown,
         _ => {}
     }
     match insn.flow_control() {
-        FlowControl::Next => Step::Goes(vec![(insn.next_ip(), moved)]),
-        FlowControl::UnconditionalBranch => Step::Goes(vec![(insn.near_branch_target(), moved)]),
+        FlowControl::Next => PrologueStep::Goes(vec![(insn.next_ip(), moved)]),
+        FlowControl::UnconditionalBranch => PrologueStep::Goes(vec![(insn.near_branch_target(), moved)]),
         FlowControl::ConditionalBranch => {
-            Step::Goes(vec![(insn.next_ip(), moved), (insn.near_branch_target(), moved)])
+            PrologueStep::Goes(vec![(insn.next_ip(), moved), (insn.near_branch_target(), moved)])
         }
         // A jump through the procedure linkage table.
         FlowControl::IndirectBranch if insn.is_ip_rel_memory_operand() => {
             match memory.word(insn.ip_rel_memory_address()) {
-                Some(target) => Step::Goes(vec![(target, moved)]),
-                None => Step::Unknown,
+                Some(target) => PrologueStep::Goes(vec![(target, moved)]),
+                None => PrologueStep::Unknown,
             }
         }
-        _ => Step::Unknown,
+        _ => PrologueStep::Unknown,
     }
 }
 
@@ -182,9 +183,9 @@ mod tests {
     use std::collections::HashMap;
 
     #[derive(Default)]
-    struct Bytes(HashMap<u64, u8>);
+    struct FakeMemory(HashMap<u64, u8>);
 
-    impl Bytes {
+    impl FakeMemory {
         fn put(&mut self, at: u64, bytes: &[u8]) -> &mut Self {
             for (i, &b) in bytes.iter().enumerate() {
                 self.0.insert(at + i as u64, b);
@@ -200,7 +201,7 @@ mod tests {
         }
     }
 
-    impl GuestMemory for Bytes {
+    impl GuestMemory for FakeMemory {
         fn read(&self, at: u64, to: &mut [u8]) -> bool {
             to.iter_mut().enumerate().all(|(i, b)| self.0.get(&(at + i as u64)).map(|v| *b = *v).is_some())
         }
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_push_at_the_entry() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0x55]);
         assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1000, 8)]));
     }
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn a_push_after_a_tail_jump() {
         // mov ecx, 1; jmp +0x10; ... push r15
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0xb9, 1, 0, 0, 0, 0xeb, 0x10]).put(0x1017, &[0x41, 0x57]);
         assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1017, 8)]));
     }
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn a_call_below_a_stack_adjustment() {
         // sub rsp, 0x28; call
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0x48, 0x83, 0xec, 0x28, 0xe8, 0, 0, 0, 0]);
         assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1004, 0x30)]));
     }
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn every_path_of_a_branch() {
         // cmp edi, 33; je +1; ret; push rbx
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0x83, 0xff, 0x21, 0x74, 0x01, 0xc3, 0x53]);
         let at_return = StackAccess { instruction: 0x1005, distance: 0, reads: true };
         assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1006, 8), at_return]));
@@ -249,14 +250,14 @@ mod tests {
     #[test]
     fn a_jump_through_the_linkage_table() {
         // jmp [rip + 0x100]
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0xff, 0x25, 0, 1, 0, 0]).put_word(0x1106, 0x5000).put(0x5000, &[0x55]);
         assert_eq!(prologue(&m, 0x1000), complete(&[store(0x5000, 8)]));
     }
 
     #[test]
     fn what_cannot_be_followed() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0x48, 0x83, 0xe4, 0xf0, 0x55]); // and rsp, -16
         m.put(0x2000, &[0xff, 0xe0]); // jmp rax
         for entry in [0x1000, 0x2000, 0x3000] {
@@ -266,14 +267,14 @@ mod tests {
 
     #[test]
     fn an_endless_jump_ends_the_search() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.put(0x1000, &[0xeb, 0xfe]);
         assert_eq!(prologue(&m, 0x1000), complete(&[]));
     }
 
     #[test]
     fn fault_and_asynchronous_frames() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.frame(0x8000, 0x1234, 0x9000, libc::SIGSEGV, 1);
         m.frame(0xa000, 0x1234, 0x9000, libc::SIGSEGV, -6);
         m.frame(0xc000, 0x1234, 0x9000, libc::SIGUSR1, 1);
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn frames_stacked_without_running_code_are_followed() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.frame(0x8000, 0x7000, 0x8800, libc::SIGUSR1, 0).frame(0x8800, 0x1234, 0x9000, libc::SIGBUS, 2);
         assert_eq!(
             read_frame(&m, 0x8000, |a| a == 0x7000),
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_cycle_of_frames_ends() {
-        let mut m = Bytes::default();
+        let mut m = FakeMemory::default();
         m.frame(0x8000, 0x7000, 0x8000, 0, 0);
         assert_eq!(read_frame(&m, 0x8000, |a| a == 0x7000), None);
     }

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::check::{Matched, check};
-use common::{Run, Setup, run};
+use common::{GuestRun, Setup, run};
 use jportal_perf_abi::emulated::Counter;
 
 const CACHE: [&str; 2] = ["-XX:ReservedCodeCacheSize=64m", "-XX:-SegmentedCodeCache"];
@@ -66,7 +66,7 @@ fn code_cache() -> (u64, u64) {
     })
 }
 
-fn jvm(arguments: &str, java_arguments: &[&str]) -> (Run, Matched) {
+fn jvm(arguments: &str, java_arguments: &[&str]) -> (GuestRun, Matched) {
     let (low, high) = code_cache();
     let mut setup = Setup::new(&format!("lo={low:#x},hi={high:#x},aux=64m,{arguments}"));
     setup.patience = Duration::from_secs(500);

@@ -24,7 +24,7 @@ const OUTSIDE: u64 = 0x7f99_0000_0000;
 const BLOCKS: u64 = 40;
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum BlockSuccessor {
     Conditional(u64),
     Jump(u64),
     Call(u64),
@@ -37,13 +37,13 @@ enum Way {
 /// Blocks laid out one after the other. Direct jumps and calls go forward and the last block
 /// jumps indirectly, so that every cycle sends packets: no trace can show how often a cycle
 /// without packets ran.
-struct Program {
+struct SyntheticProgram {
     bytes: Vec<u8>,
-    blocks: Vec<(&'static Block, Way)>,
+    blocks: Vec<(&'static Block, BlockSuccessor)>,
     at: HashMap<u64, usize>,
 }
 
-fn program(random: &mut Random) -> Program {
+fn program(random: &mut Random) -> SyntheticProgram {
     let sizes: Vec<(u64, u64)> = (0..BLOCKS).map(|_| (random.below(4), random.below(7))).collect();
     let length = |way| match way {
         0 => 6,
@@ -57,7 +57,7 @@ fn program(random: &mut Random) -> Program {
     for i in 0..sizes.len() {
         starts.push(starts[i] + sizes[i].0 + length(kind(i)));
     }
-    let mut p = Program { bytes: Vec::new(), blocks: Vec::new(), at: HashMap::new() };
+    let mut p = SyntheticProgram { bytes: Vec::new(), blocks: Vec::new(), at: HashMap::new() };
     for i in 0..sizes.len() {
         let end = starts[i + 1];
         let relative = |opcode: &[u8], target: u64| {
@@ -67,13 +67,13 @@ fn program(random: &mut Random) -> Program {
         let near = starts[random.below(BLOCKS) as usize];
         let ahead = starts[i + 1 + random.below((sizes.len() - i).max(2) as u64 - 1) as usize];
         let (tail, way) = match kind(i) {
-            0 => (relative(&[0x0f, 0x85], near), Way::Conditional(near)),
-            1 => (relative(&[0xe9], ahead), Way::Jump(ahead)),
-            2 => (relative(&[0xe8], ahead), Way::Call(ahead)),
-            3 => (vec![0xc3], Way::Return),
-            4 => (vec![0xff, 0xe0], Way::IndirectJump),
-            5 => (vec![0xff, 0xd0], Way::IndirectCall),
-            _ => (vec![0x90], Way::Nothing),
+            0 => (relative(&[0x0f, 0x85], near), BlockSuccessor::Conditional(near)),
+            1 => (relative(&[0xe9], ahead), BlockSuccessor::Jump(ahead)),
+            2 => (relative(&[0xe8], ahead), BlockSuccessor::Call(ahead)),
+            3 => (vec![0xc3], BlockSuccessor::Return),
+            4 => (vec![0xff, 0xe0], BlockSuccessor::IndirectJump),
+            5 => (vec![0xff, 0xd0], BlockSuccessor::IndirectCall),
+            _ => (vec![0x90], BlockSuccessor::Nothing),
         };
         let mut insns: Vec<Vec<u8>> = (0..sizes[i].0).map(|_| vec![0x90]).collect();
         insns.push(tail);
@@ -82,8 +82,8 @@ fn program(random: &mut Random) -> Program {
     p
 }
 
-impl Program {
-    fn add(&mut self, start: u64, insns: &[Vec<u8>], way: Way) {
+impl SyntheticProgram {
+    fn add(&mut self, start: u64, insns: &[Vec<u8>], way: BlockSuccessor) {
         let mut address = start;
         let list: Vec<_> = insns
             .iter()
@@ -102,7 +102,7 @@ impl Program {
 
 /// A thread: its unresolved block and its return addresses.
 #[derive(Default)]
-struct Thread {
+struct SimulatedThread {
     unresolved: Unresolved,
     calls: Vec<u64>,
     /// The core it is on.
@@ -113,13 +113,13 @@ struct Thread {
 }
 
 struct World {
-    program: Program,
+    program: SyntheticProgram,
     cores: Vec<Core>,
     consumers: Vec<CoreConsumer>,
     traces: Vec<Vec<u8>>,
     /// Addresses of the executed instructions, per core and section.
     executed: Vec<Vec<Vec<u64>>>,
-    threads: Vec<Thread>,
+    threads: Vec<SimulatedThread>,
     random: Random,
     _dir: tempfile::TempDir,
 }
@@ -139,7 +139,7 @@ fn world(seed: u64, config: &Config) -> World {
         consumers: (0..2).map(|n| shared.consumer(n).unwrap()).collect(),
         traces: vec![Vec::new(); 2],
         executed: vec![vec![Vec::new()]; 2],
-        threads: (0..3).map(|_| Thread::default()).collect(),
+        threads: (0..3).map(|_| SimulatedThread::default()).collect(),
         random,
         _dir: dir,
     }
@@ -204,22 +204,22 @@ impl World {
         let way = self.program.blocks[self.program.at[&block.start]].1;
         let far = if self.random.below(6) == 0 { OUTSIDE } else { self.anywhere() };
         match way {
-            Way::Conditional(target) => [target, block.end][self.random.below(2) as usize],
-            Way::Jump(target) => target,
-            Way::Call(target) => {
+            BlockSuccessor::Conditional(target) => [target, block.end][self.random.below(2) as usize],
+            BlockSuccessor::Jump(target) => target,
+            BlockSuccessor::Call(target) => {
                 self.threads[t].calls.push(block.end);
                 target
             }
-            Way::Return => match self.threads[t].calls.pop() {
+            BlockSuccessor::Return => match self.threads[t].calls.pop() {
                 Some(back) if self.random.below(5) != 0 => back,
                 _ => far,
             },
-            Way::IndirectJump => far,
-            Way::IndirectCall => {
+            BlockSuccessor::IndirectJump => far,
+            BlockSuccessor::IndirectCall => {
                 self.threads[t].calls.push(block.end);
                 far
             }
-            Way::Nothing => block.end,
+            BlockSuccessor::Nothing => block.end,
         }
     }
 
@@ -276,7 +276,7 @@ impl World {
     }
 }
 
-fn decode(trace: &mut [u8], program: &Program, config: &Config) -> Result<Vec<u64>, String> {
+fn decode(trace: &mut [u8], program: &SyntheticProgram, config: &Config) -> Result<Vec<u64>, String> {
     let mut list = Vec::new();
     let bytes = program.bytes.clone();
     let mut builder = InsnDecoder::builder();

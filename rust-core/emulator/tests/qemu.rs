@@ -8,12 +8,12 @@ mod common;
 use std::time::Duration;
 
 use common::check::{Matched, check};
-use common::{Run, Setup, run_guest};
+use common::{GuestRun, Setup, run_guest};
 use jportal_perf_abi::emulated::Counter;
 
 /// Runs a scenario and checks that there is no anomaly and that exactly the executed
 /// instructions are decoded.
-fn checked(scenario: &str, n: u64, setup: &Setup) -> (Run, Matched) {
+fn checked(scenario: &str, n: u64, setup: &Setup) -> (GuestRun, Matched) {
     let run = run_guest(scenario, n, setup);
     assert!(run.output.status.success(), "{:?}\n{}", run.output, run.log);
     assert_eq!(run.counter(Counter::Anomalies), 0, "{}", run.log);
@@ -27,7 +27,7 @@ fn checked(scenario: &str, n: u64, setup: &Setup) -> (Run, Matched) {
 }
 
 /// Checks a run without loss, also against the counts that the guest prints.
-fn exact(scenario: &str, n: u64, arguments: &str) -> (Run, Matched) {
+fn exact(scenario: &str, n: u64, arguments: &str) -> (GuestRun, Matched) {
     let (run, matched) = checked(scenario, n, &Setup::new(arguments));
     assert_eq!(run.counter(Counter::LostBytes), 0);
     assert_eq!(matched.lost, 0);
@@ -39,12 +39,12 @@ fn exact(scenario: &str, n: u64, arguments: &str) -> (Run, Matched) {
 }
 
 /// Sum of the counts that the guest prints.
-fn executed(run: &Run) -> u64 {
+fn executed(run: &GuestRun) -> u64 {
     run.expected().iter().map(|e| e.1).sum()
 }
 
 /// How often the same instructions were decoded.
-fn decoded(run: &Run, matched: &Matched) -> u64 {
+fn decoded(run: &GuestRun, matched: &Matched) -> u64 {
     run.expected().iter().map(|(a, _)| matched.counts.get(a).copied().unwrap_or(0)).sum()
 }
 

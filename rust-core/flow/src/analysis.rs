@@ -202,7 +202,7 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         let number = self.begun;
         self.begun += 1;
-        Box::new(Sink {
+        Box::new(MemberSink {
             analysis: Arc::clone(&self.analysis),
             number,
             info: info.clone(),
@@ -220,7 +220,7 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
 }
 
 /// One thread of a [`Consumer`].
-struct Sink<A: Analysis> {
+struct MemberSink<A: Analysis> {
     analysis: Arc<A>,
     number: usize,
     info: ThreadInfo,
@@ -229,7 +229,7 @@ struct Sink<A: Analysis> {
     wanted: Arc<Wanted>,
 }
 
-impl<A: Analysis> FlowSink for Sink<A> {
+impl<A: Analysis> FlowSink for MemberSink<A> {
     fn events(&mut self, events: &[Event]) {
         if self.member.enough.is_none() {
             pass(&*self.analysis, &mut self.member, events);
@@ -253,9 +253,9 @@ mod tests {
 
     /// Keeps the times of each thread; has enough of a thread at 3, of all at 9.
     #[derive(Default)]
-    struct Times(Vec<Vec<u64>>);
+    struct KeptTimes(Vec<Vec<u64>>);
 
-    impl Analysis for Times {
+    impl Analysis for KeptTimes {
         type Thread = Vec<u64>;
         fn begin(&self, _: &ThreadInfo) -> Vec<u64> {
             Vec::new()
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn threads_are_merged_in_order_of_start() {
-        let (times, ()) = run(Times::default(), |to| {
+        let (times, ()) = run(KeptTimes::default(), |to| {
             let mut sinks = [30, 10, 20]
                 .map(|started| to.thread(&ThreadInfo { started: Tsc(started), ..thread(started as u32) }));
             for (sink, time) in sinks.iter_mut().zip(1..) {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_enough_gets_no_more_events() {
-        let (times, seen) = run(Times::default(), |to| {
+        let (times, seen) = run(KeptTimes::default(), |to| {
             let mut seen = Vec::new();
             let (mut a, mut b) = (to.thread(&thread(1)), to.thread(&thread(2)));
             for time in [1, 3, 5, 9, 11] {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn enough_of_all_selected_threads_is_enough() {
-        let (_, seen) = run_on(Some(2), Times::default(), |to| {
+        let (_, seen) = run_on(Some(2), KeptTimes::default(), |to| {
             let mut seen = Vec::new();
             let (mut a, mut b) = (to.thread(&thread(1)), to.thread(&thread(2)));
             for sink in [&mut a, &mut b] {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn two_analyses_have_enough_when_both_have() {
-        let both = (Times::default(), Some(Times::default()));
+        let both = (KeptTimes::default(), Some(KeptTimes::default()));
         assert!(both.takes_runs());
         let (both, enough) = run(both, |to| {
             let mut sink = to.thread(&thread(1));
@@ -356,7 +356,7 @@ mod tests {
         });
         assert!(enough);
         assert_eq!((both.0.0, both.1.unwrap().0), (vec![vec![9]], vec![vec![9]]));
-        assert!(!(Times::default(), Singles).takes_runs());
+        assert!(!(KeptTimes::default(), Singles).takes_runs());
         let (none, enough) = run(None::<Singles>, |to| {
             assert!(to.takes_runs());
             to.thread(&thread(1)).events(&at(1));

@@ -15,27 +15,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// A producer that has to wait resumes when the queue has fallen to half of `most`, so that it
 /// does not wake for single messages.
 pub fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
-    let state = State { queue: VecDeque::new(), weight: 0, senders: 1, listens: true };
-    let shared =
-        Arc::new(Shared { state: Mutex::new(state), most, room: Condvar::new(), news: Condvar::new() });
+    let state = ChannelState { queue: VecDeque::new(), weight: 0, senders: 1, listens: true };
+    let shared = Arc::new(BoundedChannel {
+        state: Mutex::new(state),
+        most,
+        room: Condvar::new(),
+        news: Condvar::new(),
+    });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
 /// The sending end.
 #[derive(Debug)]
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<BoundedChannel<T>>);
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<BoundedChannel<T>>);
 
 /// The receiver has gone: nothing will take the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HungUp;
 
 #[derive(Debug)]
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct BoundedChannel<T> {
+    state: Mutex<ChannelState<T>>,
     most: usize,
     /// There is room for messages, or the receiver has gone.
     room: Condvar,
@@ -44,15 +48,15 @@ struct Shared<T> {
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct ChannelState<T> {
     queue: VecDeque<(T, usize)>,
     weight: usize,
     senders: usize,
     listens: bool,
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> BoundedChannel<T> {
+    fn lock(&self) -> MutexGuard<'_, ChannelState<T>> {
         // No code that may panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,10 +68,10 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver has gone.
     pub fn send(&self, message: T, weight: usize) -> Result<(), HungUp> {
-        let Shared { most, room, news, .. } = &*self.0;
+        let BoundedChannel { most, room, news, .. } = &*self.0;
         let mut state = self.0.lock();
         if state.weight >= *most {
-            let full = |state: &mut State<T>| state.listens && state.weight > most / 2;
+            let full = |state: &mut ChannelState<T>| state.listens && state.weight > most / 2;
             state = room.wait_while(state, full).unwrap_or_else(PoisonError::into_inner);
         }
         if !state.listens {
@@ -98,8 +102,8 @@ impl<T> Drop for Sender<T> {
 impl<T> Receiver<T> {
     /// The next message; `None` if all senders have gone and the queue is empty.
     pub fn recv(&self) -> Option<T> {
-        let Shared { most, room, news, .. } = &*self.0;
-        let none = |state: &mut State<T>| state.queue.is_empty() && state.senders > 0;
+        let BoundedChannel { most, room, news, .. } = &*self.0;
+        let none = |state: &mut ChannelState<T>| state.queue.is_empty() && state.senders > 0;
         let mut state = news.wait_while(self.0.lock(), none).unwrap_or_else(PoisonError::into_inner);
         let (message, weight) = state.queue.pop_front()?;
         let before = state.weight;

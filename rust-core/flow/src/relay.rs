@@ -87,7 +87,7 @@ impl FlowConsumer for Relay<'_> {
         self.begun += 1;
         // The other thread hangs up only when it panics; the panic is passed on at the end.
         let _ = send.send(Message::Begin(self.to.thread(info)), 0);
-        Box::new(End { number, send, empty: Arc::clone(&self.empty) })
+        Box::new(RelaySink { number, send, empty: Arc::clone(&self.empty) })
     }
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
@@ -98,19 +98,19 @@ impl FlowConsumer for Relay<'_> {
 }
 
 /// A sink that the producer sees.
-struct End {
+struct RelaySink {
     number: usize,
     send: Sender<Message>,
     empty: Arc<Mutex<mpsc::Receiver<Vec<Event>>>>,
 }
 
-impl End {
+impl RelaySink {
     fn empty(&self) -> Vec<Event> {
         self.empty.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default()
     }
 }
 
-impl FlowSink for End {
+impl FlowSink for RelaySink {
     fn events(&mut self, events: &[Event]) {
         let mut batch = self.empty();
         batch.extend_from_slice(events);

@@ -14,14 +14,14 @@ use jportal_infer::fill::{
     Rehearsal, SegmentId, Settings, Tally, Tiered, recover,
 };
 use jportal_infer::project::paths::Below;
-use jportal_infer::project::{Extent, Fit, Guided, Indexed, Limits, Project};
+use jportal_infer::project::{Extent, Fit, Guided, Indexed, Project, ProjectionLimits};
 use jportal_infer::{Outcome, Segment, Symbol};
 use jportal_units::Bci;
 use std::time::Instant;
 
-struct Random(u64);
+struct CongruentialRandom(u64);
 
-impl Random {
+impl CongruentialRandom {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
@@ -29,7 +29,7 @@ impl Random {
 }
 
 /// A method of about forty instructions, some of them branches and calls.
-fn method(random: &mut Random, number: usize, methods: usize) -> Method {
+fn method(random: &mut CongruentialRandom, number: usize, methods: usize) -> Method {
     let mut code = Vec::new();
     let mut starts = Vec::new();
     for _ in 0..20 + random.below(40) {
@@ -100,7 +100,7 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
 
 /// Runs `count` instructions from random entries; each branch has a preferred direction. Where
 /// a run from an entry ends, its last outcome is `None`.
-fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Option<Outcome>>) {
+fn run(g: &Icfg, random: &mut CongruentialRandom, count: usize) -> (Vec<Node>, Vec<Option<Outcome>>) {
     let entries = g.outside_entries();
     let hot: Vec<Node> = (0..200).map(|_| entries[random.below(entries.len())]).collect();
     let (mut nodes, mut outcomes) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -142,7 +142,7 @@ fn timed<T>(what: &str, f: impl FnOnce() -> T) -> T {
     result
 }
 
-fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut Random) {
+fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut CongruentialRandom) {
     let mut indexed = timed("index", || Indexed::new(g));
     println!("  {} MB", indexed.places().memory() >> 20);
     for len in [10, 50, 200, 1000] {
@@ -159,7 +159,7 @@ fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut 
             (0, 0, 0, 0, 0, 0);
         timed(&format!("100 segments of {len} with the index"), || {
             for (from, segment) in &segments {
-                let found = indexed.project(segment, &Limits::default());
+                let found = indexed.project(segment, &ProjectionLimits::default());
                 transitions += found.work.transitions;
                 match found.fit {
                     Fit::Paths(p) => {
@@ -178,7 +178,7 @@ fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut 
         let mut guided = Guided::new(g, Extent::First);
         timed(&format!("5 segments of {len} by Algorithm 2"), || {
             for (_, segment) in &segments[..5] {
-                guided.project(segment, &Limits::default());
+                guided.project(segment, &ProjectionLimits::default());
             }
         });
     }
@@ -188,7 +188,7 @@ fn main() {
     let arguments: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
     let methods = arguments.first().copied().unwrap_or(20_000);
     let instructions = arguments.get(1).copied().unwrap_or(5_000_000);
-    let mut random = Random(42);
+    let mut random = CongruentialRandom(42);
     let mut table = MethodTable::default();
     for i in 0..methods {
         table.push(method(&mut random, i, methods));

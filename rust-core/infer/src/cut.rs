@@ -11,14 +11,14 @@ use std::ops::{Deref, Range};
 
 /// The known call sites of frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sites {
+pub struct FrameSites {
     /// Outermost first.
     pub sites: Vec<Node>,
     /// Whether there are no further frames below.
     pub whole: bool,
 }
 
-impl Sites {
+impl FrameSites {
     /// The frames as the input of placing and filling.
     pub fn below(&self) -> Below<'_> {
         if self.whole { Below::Frames(&self.sites) } else { Below::Top(&self.sites) }
@@ -55,9 +55,9 @@ pub struct Piece {
     /// Orphans since the previous piece.
     pub orphans: u64,
     /// The frames below the first instruction.
-    pub first: Sites,
+    pub first: FrameSites,
     /// The frames below the last instruction.
-    pub last: Sites,
+    pub last: FrameSites,
     /// How many frames deeper the last instruction is than the first instruction after the last
     /// gap, not counting native frames. `None` if frames were found in between that do not say
     /// so.
@@ -92,7 +92,7 @@ impl Piece {
 
 /// An activation on the stack.
 #[derive(Clone, Copy, Debug)]
-struct Activation {
+struct CutterFrame {
     method: MethodId,
     /// The last instruction that was seen to run in it.
     at: Option<Node>,
@@ -104,14 +104,14 @@ pub struct Cutter<G> {
     icfg: G,
     /// The number of instructions at which a piece is cut.
     longest: usize,
-    stack: Vec<Activation>,
+    stack: Vec<CutterFrame>,
     whole: bool,
     /// Frames that continue in a frame of another tier, innermost first.
-    replaced: Vec<Activation>,
+    replaced: Vec<CutterFrame>,
     /// How many of the frames at the last instruction are still there, and the others in the
     /// order in which they left.
     stayed: usize,
-    left: Vec<Activation>,
+    left: Vec<CutterFrame>,
     /// The value of `whole` at the last instruction.
     was_whole: bool,
     /// Whether a frame was given up since the last instruction: until then the decoder knew
@@ -121,7 +121,7 @@ pub struct Cutter<G> {
     /// too.
     found: bool,
     /// The frames below the last instruction, if frames were found since.
-    before_found: Option<Sites>,
+    before_found: Option<FrameSites>,
     /// The current [`Piece::depth`], and that of the last instruction.
     depth: Option<isize>,
     last_depth: Option<isize>,
@@ -230,7 +230,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 self.entered.push(Some(method).filter(|_| matches!(entry, Entry::Call | Entry::Upcall)));
             }
         }
-        self.stack.push(Activation { method, at: before.and_then(|a| a.at) });
+        self.stack.push(CutterFrame { method, at: before.and_then(|a| a.at) });
     }
     fn leave(&mut self, method: MethodId, exit: Exit) {
         if exit != Exit::Replaced {
@@ -277,7 +277,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         if self.stack.last().is_none_or(|top| top.method != method) {
             self.forget();
-            self.stack.push(Activation { method, at: None });
+            self.stack.push(CutterFrame { method, at: None });
         }
         if self.piece.nodes.is_empty() {
             self.piece.first = self.sites();
@@ -320,13 +320,13 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         (self.whole, self.was_whole) = (false, false);
     }
     /// The call sites below the top frame.
-    fn sites(&self) -> Sites {
+    fn sites(&self) -> FrameSites {
         let below = self.stack.split_last().map_or(&[][..], |(_, below)| below);
         self.sites_of(below.iter().rev(), self.whole)
     }
     /// The call sites below the frame of the last instruction, whatever was left or entered
     /// since.
-    fn last_sites(&self) -> Sites {
+    fn last_sites(&self) -> FrameSites {
         let stayed = &self.stack[..self.stayed.min(self.stack.len())];
         let innermost_first = self.left.iter().chain(stayed.iter().rev());
         self.sites_of(innermost_first.skip(1), self.was_whole)
@@ -335,14 +335,14 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
     /// count as called from its own call site.
     fn sites_of<'a>(
         &self,
-        innermost_first: impl Iterator<Item = &'a Activation> + Clone,
+        innermost_first: impl Iterator<Item = &'a CutterFrame> + Clone,
         whole: bool,
-    ) -> Sites {
+    ) -> FrameSites {
         let java = innermost_first.filter(|a| self.icfg.entry(a.method).is_some());
         let mut sites: Vec<Node> = java.clone().map_while(|a| a.at).collect();
         sites.reverse();
         let whole = whole && sites.len() == java.count();
-        Sites { sites, whole }
+        FrameSites { sites, whole }
     }
     /// Ends the piece.
     fn cut(&mut self, behind: Behind) {
@@ -462,8 +462,8 @@ mod tests {
                 code(0, 3),
             ],
         );
-        let site = Sites { sites: at(&g, 0, &[0]), whole: true };
-        let none = Sites { sites: vec![], whole: true };
+        let site = FrameSites { sites: at(&g, 0, &[0]), whole: true };
+        let none = FrameSites { sites: vec![], whole: true };
         assert_eq!(pieces.len(), 2);
         assert_eq!(
             (&pieces[0].nodes, &pieces[0].marks[..]),
@@ -490,8 +490,8 @@ mod tests {
             ],
         );
         assert_eq!((pieces.len(), lost_time(&pieces[0])), (2, Some(8)));
-        assert_eq!(pieces[1].first, Sites { sites: vec![], whole: false });
-        assert_eq!(pieces[1].last, Sites { sites: at(&g, 0, &[0]), whole: false });
+        assert_eq!(pieces[1].first, FrameSites { sites: vec![], whole: false });
+        assert_eq!(pieces[1].last, FrameSites { sites: at(&g, 0, &[0]), whole: false });
     }
 
     #[test]
@@ -499,7 +499,7 @@ mod tests {
         let g = program();
         // The stack is lost, and the next bytecode is another method's.
         let events = vec![enter(0, Entry::Upcall), code(0, 0), gap(1, 2, true), code(1, 0)];
-        assert_eq!(cut(&g, events)[1].first, Sites { sites: vec![], whole: false });
+        assert_eq!(cut(&g, events)[1].first, FrameSites { sites: vec![], whole: false });
         let events = vec![
             enter(0, Entry::Upcall),
             code(0, 0),
@@ -508,18 +508,18 @@ mod tests {
             enter(1, Entry::Call),
             code(1, 0),
         ];
-        assert_eq!(cut(&g, events)[1].last, Sites { sites: at(&g, 0, &[3]), whole: false });
+        assert_eq!(cut(&g, events)[1].last, FrameSites { sites: at(&g, 0, &[3]), whole: false });
         // A frame that is found may have any frames below it.
         let events = vec![enter(0, Entry::Upcall), code(0, 0), enter(1, Entry::Found), code(1, 0)];
         let pieces = cut(&g, events);
         assert_eq!(
             (&pieces[0].behind, &pieces[0].last),
-            (&Behind::Found, &Sites { sites: vec![], whole: true })
+            (&Behind::Found, &FrameSites { sites: vec![], whole: true })
         );
-        assert_eq!(pieces[1].first, Sites { sites: vec![], whole: false });
+        assert_eq!(pieces[1].first, FrameSites { sites: vec![], whole: false });
         // main was entered, but its position is unknown.
         let events = vec![enter(0, Entry::Upcall), enter(1, Entry::Call), code(1, 0)];
-        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
+        assert_eq!(cut(&g, events)[0].last, FrameSites { sites: vec![], whole: false });
     }
 
     #[test]
@@ -537,7 +537,7 @@ mod tests {
             code(1, 1),
         ];
         let pieces = cut(&g, events);
-        assert_eq!(pieces[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!(pieces[0].last, FrameSites { sites: at(&g, 0, &[0]), whole: true });
     }
 
     #[test]
@@ -550,7 +550,7 @@ mod tests {
             enter(1, Entry::Upcall),
             code(1, 0),
         ];
-        assert_eq!(cut(&g, events)[0].last, Sites { sites: at(&g, 0, &[3]), whole: true });
+        assert_eq!(cut(&g, events)[0].last, FrameSites { sites: at(&g, 0, &[3]), whole: true });
     }
 
     #[test]
@@ -587,7 +587,7 @@ mod tests {
         // A run that does not match the graph.
         assert_eq!(cut(&g, events(run(0, 6, 4))).len(), 1);
         let entered = vec![enter(0, Entry::Upcall), run(0, 3, 2), enter(1, Entry::Call), code(1, 0)];
-        assert_eq!(cut(&g, entered)[0].last, Sites { sites: at(&g, 0, &[3]), whole: true });
+        assert_eq!(cut(&g, entered)[0].last, FrameSites { sites: at(&g, 0, &[3]), whole: true });
     }
 
     /// The events before a gap as the decoder reports them: all frames are given up.
@@ -609,7 +609,7 @@ mod tests {
         let mut events = lost_in_f();
         events.extend([enter(1, Entry::Found), code(1, 1)]);
         let pieces = cut(&g, events);
-        assert_eq!(pieces[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!(pieces[0].last, FrameSites { sites: at(&g, 0, &[0]), whole: true });
         assert_eq!((pieces[0].events.clone(), pieces[1].events.clone()), (1..4, 8..9));
         // A frame that was entered and left after the last instruction is not below it.
         let events = vec![
@@ -620,7 +620,7 @@ mod tests {
             leave(0, Exit::Lost),
             gap(1, 2, true),
         ];
-        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: true });
+        assert_eq!(cut(&g, events)[0].last, FrameSites { sites: vec![], whole: true });
         let events = vec![
             enter(0, Entry::Upcall),
             code(0, 0),
@@ -630,7 +630,7 @@ mod tests {
             leave(0, Exit::Lost),
             gap(1, 2, true),
         ];
-        assert_eq!(cut(&g, events)[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!(cut(&g, events)[0].last, FrameSites { sites: at(&g, 0, &[0]), whole: true });
     }
 
     #[test]

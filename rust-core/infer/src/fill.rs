@@ -47,7 +47,7 @@ pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers, straight};
 pub use confidence::Confidence;
 pub use contexts::Contexts;
-pub use follow::{End, Follower, Gap, Recovered, Settings, WayBack, WaysBack};
+pub use follow::{Follower, Gap, GapEnd, Recovered, Settings, WayBack, WaysBack};
 pub use frequencies::Frequencies;
 pub use learned::Learned;
 pub use lengths::Lengths;
@@ -113,7 +113,7 @@ pub struct Hole {
 
 /// Where a fill comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum FillSource {
     /// From a complete segment.
     Captured {
         /// The segment.
@@ -135,7 +135,7 @@ pub struct Fill {
     /// The instructions.
     pub nodes: Vec<Node>,
     /// Where they come from.
-    pub source: Source,
+    pub source: FillSource,
 }
 
 /// The cost of a recovery; [`FillWork::add`] sums several.

@@ -11,7 +11,8 @@
 //!
 //! The crate does not know packets, machine code, files or clocks; times are plain numbers from
 //! the caller. Its time and memory are bounded for any input. It reports where it met a
-//! [limit](project::Limits), where nothing fits, and, where several paths fit, how many.
+//! [limit](project::ProjectionLimits), where nothing fits, and, where several paths fit, how
+//! many.
 
 #![forbid(unsafe_code)]
 

@@ -28,7 +28,7 @@ pub use enumerate::Enumerate;
 pub use guided::Guided;
 pub use indexed::Indexed;
 pub use places::{Places, Window};
-pub use work::{Limits, Work};
+pub use work::{ProjectionLimits, Work};
 
 use crate::Segment;
 use jportal_bytecode::Node;
@@ -97,5 +97,5 @@ pub struct Projected {
 /// A method of placing segments.
 pub trait Project {
     /// Looks for the paths of `segment`.
-    fn project(&mut self, segment: &Segment, limits: &Limits) -> Projected;
+    fn project(&mut self, segment: &Segment, limits: &ProjectionLimits) -> Projected;
 }

@@ -10,7 +10,7 @@ use jportal_infer::fill::{
     Settings, Tiered, Walker, recover,
 };
 use jportal_infer::project::paths::Below;
-use jportal_infer::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
+use jportal_infer::project::{Enumerate, Extent, Fit, Guided, Indexed, Project, ProjectionLimits};
 use jportal_infer::segment::Ends;
 use jportal_infer::{Outcome, Segment, Symbol};
 use jportal_units::MethodId;
@@ -32,20 +32,23 @@ fn rounds(count: usize) -> Segment {
 #[test]
 fn a_segment_that_fits_everywhere_is_counted() {
     let g = loops(20_000);
-    let found = Indexed::new(&g).project(&open(&[Opcode::NOP]), &Limits::default());
+    let found = Indexed::new(&g).project(&open(&[Opcode::NOP]), &ProjectionLimits::default());
     let Fit::Paths(paths) = found.fit else { panic!() };
     assert_eq!((paths.paths, paths.is_certain(0)), (20_000, false));
-    let found = Indexed::new(&g).project(&rounds(20), &Limits::default());
+    let found = Indexed::new(&g).project(&rounds(20), &ProjectionLimits::default());
     let Fit::Paths(paths) = found.fit else { panic!() };
     assert_eq!((paths.paths, paths.nodes.len()), (20_000, 100));
     // Twenty thousand paths of five hundred symbols are more than the limits allow.
-    assert!(matches!(Indexed::new(&g).project(&rounds(100), &Limits::default()).fit, Fit::GivenUp { .. }));
+    assert!(matches!(
+        Indexed::new(&g).project(&rounds(100), &ProjectionLimits::default()).fit,
+        Fit::GivenUp { .. }
+    ));
 }
 
 #[test]
 fn limits_end_a_search_that_is_too_wide() {
     let g = loops(20_000);
-    let few = Limits { transitions: 100_000, ..Limits::default() };
+    let few = ProjectionLimits { transitions: 100_000, ..ProjectionLimits::default() };
     for p in [
         &mut Enumerate::new(&g, Extent::All) as &mut dyn Project,
         &mut Guided::new(&g, Extent::All),
@@ -56,7 +59,7 @@ fn limits_end_a_search_that_is_too_wide() {
         let spent = found.work.transitions + found.work.abstract_transitions;
         assert!(spent < 100_000 + 40_000, "{spent}");
     }
-    let narrow = Limits { width: 1000, ..Limits::default() };
+    let narrow = ProjectionLimits { width: 1000, ..ProjectionLimits::default() };
     assert!(matches!(Indexed::new(&g).project(&rounds(100), &narrow).fit, Fit::GivenUp { .. }));
 }
 
@@ -77,7 +80,12 @@ fn exceptions_that_may_get_everywhere_meet_the_limits() {
         Symbol::open(Opcode::ASTORE_0),
         Symbol::open(Opcode::RETURN),
     ];
-    let limits = Limits { transitions: 500_000, cached: 1 << 16, width: 1 << 12, ..Limits::default() };
+    let limits = ProjectionLimits {
+        transitions: 500_000,
+        cached: 1 << 16,
+        width: 1 << 12,
+        ..ProjectionLimits::default()
+    };
     for p in [&mut Enumerate::new(&g, Extent::All) as &mut dyn Project, &mut Indexed::new(&g)] {
         let found = p.project(&Segment::new(thrown.to_vec()), &limits);
         assert!(matches!(found.fit, Fit::GivenUp { .. }));
@@ -85,8 +93,8 @@ fn exceptions_that_may_get_everywhere_meet_the_limits() {
     }
     // With enough transitions, the search ends at the limit on what is kept, long before it has
     // examined everything.
-    let found =
-        Indexed::new(&g).project(&Segment::new(thrown.to_vec()), &Limits { transitions: 1 << 40, ..limits });
+    let found = Indexed::new(&g)
+        .project(&Segment::new(thrown.to_vec()), &ProjectionLimits { transitions: 1 << 40, ..limits });
     assert!(matches!(found.fit, Fit::GivenUp { .. }));
     assert!(found.work.transitions < 1_000_000, "{}", found.work.transitions);
 }
@@ -103,16 +111,18 @@ fn where_a_search_gives_up_its_begin_may_be_known() {
     // which.
     let open = |all: &[Opcode]| Segment::new(all.iter().map(|o| Symbol::open(*o)).collect());
     let segment = open(&[Opcode::ICONST_0, Opcode::POP, Opcode::RETURN, Opcode::ICONST_1, Opcode::POP]);
-    let narrow = Limits { width: 100, cached: 100, ..Limits::default() };
+    let narrow = ProjectionLimits { width: 100, cached: 100, ..ProjectionLimits::default() };
     let fit = Indexed::new(&g).project(&segment, &narrow).fit;
     let Fit::GivenUp { front: Some(front), resume: 3 } = &fit else { panic!("{fit:?}") };
     assert_eq!((front.paths, front.nodes.len()), (1, 3));
     // With a limit on returns, the search does not examine the places after the calls.
-    let few = Limits { returns: 16, ..Limits::default() };
+    let few = ProjectionLimits { returns: 16, ..ProjectionLimits::default() };
     let found = Indexed::new(&g).project(&segment, &few);
     assert_eq!(found.fit, fit);
     assert!(found.work.transitions < 10, "{}", found.work.transitions);
-    let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &Limits::default()).fit else { panic!() };
+    let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &ProjectionLimits::default()).fit else {
+        panic!()
+    };
     assert_eq!(paths.paths, 3_001);
     // The part after the return has the same number of places when it is alone.
     let mut rest = open(&[Opcode::ICONST_1, Opcode::POP]);
@@ -128,11 +138,11 @@ fn copies_of_a_method_are_distinguished_nowhere() {
     let g = graph(["f", "g"].map(|name| method(name, &[3, 87, 167, 0xff, 0xfe])).to_vec());
     let round = [Opcode::ICONST_0, Opcode::POP, Opcode::GOTO].map(Symbol::open);
     let segment = Segment::new(round.repeat(20_000));
-    let limits = Limits { cached: 1 << 15, width: 1 << 14, ..Limits::default() };
+    let limits = ProjectionLimits { cached: 1 << 15, width: 1 << 14, ..ProjectionLimits::default() };
     let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &limits).fit else { panic!() };
     assert_eq!((paths.paths, paths.nodes.len(), paths.is_certain(59_999)), (2, 60_000, false));
     // The front part ends where the limit on transitions was reached.
-    let few = Limits { transitions: 50_000, ..limits };
+    let few = ProjectionLimits { transitions: 50_000, ..limits };
     let Fit::GivenUp { front: Some(front), resume } = Indexed::new(&g).project(&segment, &few).fit else {
         panic!()
     };
@@ -149,7 +159,7 @@ fn ten_thousand_tiny_segments() {
         let all = rounds(2);
         let (from, len) = (i % 5, 1 + i % 3);
         let tiny = Segment::new(all.symbols()[from..from + len].to_vec());
-        let found = indexed.project(&tiny, &Limits::default());
+        let found = indexed.project(&tiny, &ProjectionLimits::default());
         let Fit::Paths(paths) = found.fit else { panic!() };
         assert_eq!(paths.paths, 2_000);
         transitions += found.work.transitions;
@@ -180,7 +190,8 @@ fn a_long_segment_is_settled_where_its_paths_meet() {
     symbols.extend_from_slice(&once);
     let len = symbols.len();
     for p in [&mut Enumerate::new(&g, Extent::All) as &mut dyn Project, &mut Indexed::new(&g)] {
-        let Fit::Paths(paths) = p.project(&Segment::new(symbols.clone()), &Limits::default()).fit else {
+        let Fit::Paths(paths) = p.project(&Segment::new(symbols.clone()), &ProjectionLimits::default()).fit
+        else {
             panic!()
         };
         assert_eq!((paths.nodes.len(), paths.paths, paths.ambiguous.len()), (len, 1, 0));
@@ -188,7 +199,9 @@ fn a_long_segment_is_settled_where_its_paths_meet() {
     }
     // Without the end, the segment does not distinguish the two methods.
     let open_end = Segment::new(rounds(3_000).symbols().to_vec());
-    let Fit::Paths(paths) = Indexed::new(&g).project(&open_end, &Limits::default()).fit else { panic!() };
+    let Fit::Paths(paths) = Indexed::new(&g).project(&open_end, &ProjectionLimits::default()).fit else {
+        panic!()
+    };
     assert_eq!((paths.paths, paths.ambiguous.len(), paths.ambiguous[0].clone()), (2, 1, 0..15_000));
 }
 

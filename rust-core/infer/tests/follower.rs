@@ -5,7 +5,7 @@
 mod support;
 
 use jportal_bytecode::{Icfg, Node};
-use jportal_infer::cut::Sites;
+use jportal_infer::cut::FrameSites;
 use jportal_infer::fill::{
     Basic, Captured, Confidence, Expected, Follower, Gap, Hole, Learned, Parameters, Recovered, SegmentId,
     Settings, recover,
@@ -563,9 +563,9 @@ fn frames_after_a_gap_are_those_that_its_fill_leads_to() {
     };
     let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
     let behind = |broken| follower.frames_after(&gap, &fill(broken));
-    assert_eq!(behind(None), Sites { sites: sites.clone(), whole: true });
+    assert_eq!(behind(None), FrameSites { sites: sites.clone(), whole: true });
     // No frames lead to the instruction at the break, so only the frames entered after it are
     // known.
-    assert_eq!(behind(Some(1)), Sites::default());
-    assert_eq!(behind(Some(0)), Sites { sites: sites[1..].to_vec(), whole: false });
+    assert_eq!(behind(Some(1)), FrameSites::default());
+    assert_eq!(behind(Some(0)), FrameSites { sites: sites[1..].to_vec(), whole: false });
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use jportal_bytecode::{Icfg, Opcode};
-use jportal_infer::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
+use jportal_infer::project::{Enumerate, Extent, Fit, Guided, Indexed, Project, ProjectionLimits};
 use jportal_infer::{Outcome, Segment, Symbol};
 use support::{at, calling, catching, graph, method, open, sym};
 
@@ -44,7 +44,7 @@ fn an_exception_leaves_frames_on_its_way_to_a_handler() {
         Box::new(Indexed::new(&g)),
     ];
     for p in &mut all {
-        let Fit::Paths(found) = p.project(&segment, &Limits::default()).fit else { panic!() };
+        let Fit::Paths(found) = p.project(&segment, &ProjectionLimits::default()).fit else { panic!() };
         assert_eq!((&found.nodes, found.paths), (&expected, 1));
     }
 }
@@ -58,7 +58,7 @@ fn the_index_knows_where_handlers_begin() {
         Symbol::open(Opcode::ICONST_5),
         Symbol::open(Opcode::RETURN),
     ];
-    let found = Indexed::new(&g).project(&Segment::new(symbols.to_vec()), &Limits::default());
+    let found = Indexed::new(&g).project(&Segment::new(symbols.to_vec()), &ProjectionLimits::default());
     let Fit::Paths(paths) = &found.fit else { panic!() };
     assert_eq!((&paths.nodes, found.work.candidates), (&at(&g, 3, &[1, 3, 4, 5]), 1));
 }
@@ -68,8 +68,11 @@ fn what_fits_nowhere_says_how_far_it_got() {
     let g = program();
     let segment = open(&[Opcode::ICONST_0, Opcode::IDIV, Opcode::RETURN, Opcode::RETURN, Opcode::RETURN]);
     for p in [&mut Enumerate::new(&g, Extent::All) as &mut dyn Project, &mut Indexed::new(&g)] {
-        assert_eq!(p.project(&segment, &Limits::default()).fit, Fit::Nowhere { matched: 3 });
+        assert_eq!(p.project(&segment, &ProjectionLimits::default()).fit, Fit::Nowhere { matched: 3 });
     }
     let empty = Segment::default();
-    assert_eq!(Indexed::new(&g).project(&empty, &Limits::default()).fit, Fit::Nowhere { matched: 0 });
+    assert_eq!(
+        Indexed::new(&g).project(&empty, &ProjectionLimits::default()).fit,
+        Fit::Nowhere { matched: 0 }
+    );
 }

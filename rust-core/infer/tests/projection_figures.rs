@@ -12,7 +12,8 @@ mod support;
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_infer::project::nfa::Nfa;
 use jportal_infer::project::{
-    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Project, Projection, Work, abstraction,
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Project, Projection, ProjectionLimits, Work,
+    abstraction,
 };
 use jportal_infer::{Outcome, Segment, Symbol};
 use support::{at, fun, graph, method, sym};
@@ -43,7 +44,7 @@ fn trace() -> Segment {
 const FLOW: [u16; 12] = [0, 1, 11, 12, 13, 14, 15, 16, 17, 18, 21, 22];
 
 fn projected(p: &mut dyn Project, segment: &Segment) -> Projection {
-    match p.project(segment, &Limits::default()).fit {
+    match p.project(segment, &ProjectionLimits::default()).fit {
         Fit::Paths(projection) => projection,
         other => panic!("{other:?}"),
     }
@@ -161,7 +162,7 @@ fn figure_5_accepts_the_abstraction_of_figure_2() {
     let names: Vec<&str> = abstracted.iter().map(|s| s.opcode.name()).collect();
     assert_eq!(names, ["ifeq", "ifne", "ireturn"]);
     let mut dfa = Dfa::new(Anfa::new(Nfa::new(&g)));
-    let (limits, mut work) = (Limits::default(), Work::default());
+    let (limits, mut work) = (ProjectionLimits::default(), Work::default());
     let mut accepts = |symbols: &[Symbol]| dfa.accepts(at(&g, 0, &[0])[0], symbols, &limits, &mut work);
     assert_eq!(accepts(&abstracted), Some(true));
     // The arm with isub has no goto.

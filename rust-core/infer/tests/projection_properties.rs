@@ -9,13 +9,13 @@ use jportal_infer::project::backwards::Backwards;
 use jportal_infer::project::nfa::Nfa;
 use jportal_infer::project::paths::{Below, search};
 use jportal_infer::project::{
-    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projected, Projection, Work,
-    abstraction,
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Places, Project, Projected, Projection,
+    ProjectionLimits, Work, abstraction,
 };
 use jportal_infer::segment::Ends;
 use jportal_infer::{Outcome, Segment, Symbol};
 use proptest::prelude::*;
-use support::random::{Walk, drafts, frames, is_edge, is_path_of, program, walk};
+use support::random::{RandomWalk, drafts, frames, is_edge, is_path_of, program, walk};
 
 fn paths(fit: &Fit) -> Option<&Projection> {
     match fit {
@@ -65,7 +65,7 @@ fn change() -> impl Strategy<Value = Option<(usize, u8)>> {
 
 /// The search from every node, and [`Indexed`].
 fn everywhere_and_indexed(g: &Icfg, segment: &Segment) -> (Projected, Projected) {
-    let limits = Limits { stacked: 100, ..Limits::default() };
+    let limits = ProjectionLimits { stacked: 100, ..ProjectionLimits::default() };
     let everywhere: Vec<Node> = g.nodes().collect();
     let mut work = Work::default();
     let fit = search(&Nfa::new(g), segment, (&everywhere, None), Below::Unknown, &limits, &mut work);
@@ -85,7 +85,7 @@ proptest! {
     ) {
         let g = program(&drafts);
         let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
-        let (nfa, limits, mut work) = (Nfa::new(&g), Limits::default(), Work::default());
+        let (nfa, limits, mut work) = (Nfa::new(&g), ProjectionLimits::default(), Work::default());
         let mut dfa = Dfa::new(Anfa::new(nfa));
         let abstracted = abstraction(&segment);
         for start in g.nodes() {
@@ -107,7 +107,7 @@ proptest! {
     ) {
         let g = program(&drafts);
         let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
-        let limits = Limits { cached, width: 1 << 20, ..Limits::default() };
+        let limits = ProjectionLimits { cached, width: 1 << 20, ..ProjectionLimits::default() };
         for extent in [Extent::First, Extent::All] {
             let one = Enumerate::new(&g, extent).project(&segment, &limits);
             let two = Guided::new(&g, extent).project(&segment, &limits);
@@ -130,7 +130,7 @@ proptest! {
         let g = program(&drafts);
         let walk = walk(&g, &choices);
         let segment = walk.segment(&g, 0, hidden);
-        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &ProjectionLimits::default());
         let found = paths(&found.fit).expect("the walk fits");
         prop_assert!(is_path_of(&g, &found.nodes, &segment));
         for index in 0..segment.len() {
@@ -150,7 +150,7 @@ proptest! {
         // `is_edge` does not check which frames an exception leaves, so it would count other
         // paths.
         prop_assume!(!segment.symbols().iter().any(|s| s.outcome == Outcome::Unwound));
-        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &ProjectionLimits::default());
         let one_by_one: u64 = g.nodes().map(|n| count(&g, &segment, 0, n)).sum();
         prop_assert_eq!(paths(&found.fit).map(|p| p.paths), Some(one_by_one));
     }
@@ -213,7 +213,7 @@ proptest! {
         let g = program(&drafts);
         let walk = walk(&g, &choices);
         let segment = walk.segment(&g, cut % walk.nodes.len(), hidden);
-        let limits = Limits { stacked: 100, ..Limits::default() };
+        let limits = ProjectionLimits { stacked: 100, ..ProjectionLimits::default() };
         let whole = Indexed::new(&g).project(&segment, &limits);
         prop_assume!(whole.work.forgotten == 0);
         let whole = paths(&whole.fit).expect("the walk fits");
@@ -222,7 +222,7 @@ proptest! {
         while nodes.len() < segment.len() {
             let mut part = Segment::new(segment.symbols()[nodes.len()..].to_vec());
             part.end(Ends { returned, ..Ends::default() });
-            let found = Indexed::new(&g).project(&part, &Limits { returns: 0, ..limits });
+            let found = Indexed::new(&g).project(&part, &ProjectionLimits { returns: 0, ..limits });
             prop_assume!(found.work.forgotten == 0);
             let front = match found.fit {
                 Fit::Paths(all) => all,
@@ -249,7 +249,7 @@ proptest! {
         let cut = cut % walk.nodes.len();
         let stack = frames(&g, &walk.nodes[..=cut], &walk.outcomes);
         let segment = walk.segment(&g, cut, hidden);
-        let limits = Limits { stacked: 100, ..Limits::default() };
+        let limits = ProjectionLimits { stacked: 100, ..ProjectionLimits::default() };
         let (nfa, mut work) = (Nfa::new(&g), Work::default());
         let mut last = u64::MAX;
         for below in [Below::Unpaired, Below::Unknown, Below::Top(&stack), Below::Frames(&stack)] {
@@ -287,7 +287,8 @@ proptest! {
             prop_assert_eq!(told(&found.fit), told(&all.fit));
         }
         // With a smaller width it may find nothing, but never only some of the paths.
-        let narrow = Indexed::new(&g).project(&segment, &Limits { width, stacked: 100, ..Limits::default() });
+        let limits = ProjectionLimits { width, stacked: 100, ..ProjectionLimits::default() };
+        let narrow = Indexed::new(&g).project(&segment, &limits);
         if paths(&narrow.fit).is_some() && all.work.forgotten + narrow.work.forgotten == 0 {
             prop_assert_eq!(told(&narrow.fit), told(&all.fit));
         }
@@ -307,7 +308,7 @@ proptest! {
 
 /// The walk from `cut` on, without the bytecodes between calls and their returns, and the nodes
 /// that remain.
-fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, Vec<Node>) {
+fn without_visits(g: &Icfg, walk: &RandomWalk, cut: usize, hidden: u64) -> (Segment, Vec<Node>) {
     let whole = walk.segment(g, cut, hidden);
     let mut symbols: Vec<Symbol> = Vec::new();
     let (mut nodes, mut callees) = (Vec::new(), Vec::new());

@@ -4,7 +4,8 @@
 
 use jportal_bytecode::Node;
 use jportal_infer::fill::{
-    Basic, Captured, Choose, Fill, Filled, Hole, Parameters, SegmentId, Source, Tier, Tiered, Tiers, recover,
+    Basic, Captured, Choose, Fill, FillSource, Filled, Hole, Parameters, SegmentId, Tier, Tiered, Tiers,
+    recover,
 };
 
 /// Letters stand for instructions; the paper does not say which ones are calls.
@@ -61,7 +62,7 @@ fn figure_6_the_longest_common_suffix_wins() {
             let Fill { nodes, source } = filled.fill.unwrap();
             assert_eq!(text(&nodes), "GHX");
             // CD precedes the anchor instructions XEF.
-            let Source::Captured { matched, rank, .. } = source else { panic!("{source:?}") };
+            let FillSource::Captured { matched, rank, .. } = source else { panic!("{source:?}") };
             assert_eq!((matched, rank, filled.work.candidates), (2 + 3, 0, 2));
         }
     }
@@ -91,7 +92,7 @@ fn the_next_best_is_read_when_the_best_does_not_join() {
     let after = push(&mut captured, "BDCA");
     let hole = Hole { before, after, time: None };
     let filled = one(&captured, hole, &Tiered, &Parameters::default());
-    let Some(Fill { nodes, source: Source::Captured { matched: 5, rank: 1, .. } }) = &filled.fill else {
+    let Some(Fill { nodes, source: FillSource::Captured { matched: 5, rank: 1, .. } }) = &filled.fill else {
         panic!("{filled:?}")
     };
     assert_eq!(text(nodes), "GHX");

@@ -13,9 +13,9 @@ use jportal_flow::{
     Tier,
 };
 use jportal_infer::Outcome;
-use jportal_infer::replay::{Clock, Completion, Method as By, Settings, Storage, Summary};
+use jportal_infer::replay::{Clock, Completion, CompletionSettings, FillMethod, Storage, Summary};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
-use jportal_validate::check::{Checker, Options};
+use jportal_validate::check::{CheckOptions, Checker};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
@@ -30,12 +30,12 @@ fn info(tid: u32) -> ThreadInfo {
 
 /// Keeps the events of all threads.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Flow>>>);
+struct KeptFlows(Arc<Mutex<Vec<Flow>>>);
 /// A thread id and its events.
 type Flow = (u32, Vec<Event>);
-struct KeptSink(Kept, u32, Vec<Event>);
+struct KeptSink(KeptFlows, u32, Vec<Event>);
 
-impl FlowConsumer for Kept {
+impl FlowConsumer for KeptFlows {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(KeptSink(self.clone(), info.tid.0, Vec::new()))
     }
@@ -50,14 +50,14 @@ impl FlowSink for KeptSink {
 }
 
 /// Completes the flows of several threads, which arrive interleaved.
-fn complete(g: &Arc<Icfg>, settings: Settings, flows: &[&[Event]]) -> (Vec<Vec<Event>>, Summary) {
+fn complete(g: &Arc<Icfg>, settings: CompletionSettings, flows: &[&[Event]]) -> (Vec<Vec<Event>>, Summary) {
     complete_timed(g, settings, flows, None)
 }
 
 /// The same with a clock.
 fn complete_timed(
     g: &Arc<Icfg>,
-    settings: Settings,
+    settings: CompletionSettings,
     flows: &[&[Event]],
     clock: Option<Clock>,
 ) -> (Vec<Vec<Event>>, Summary) {
@@ -74,7 +74,7 @@ fn complete_timed(
         }
     }
     sinks.into_iter().for_each(|s| s.end());
-    let mut kept = Kept::default();
+    let mut kept = KeptFlows::default();
     let summary = completion.finish(&mut kept).unwrap();
     let all = std::mem::take(&mut *kept.0.lock().unwrap());
     assert!(all.iter().enumerate().all(|(i, t)| t.0 == i as u32));
@@ -219,17 +219,17 @@ fn broken(methods: &[Method], events: &[Event]) -> Vec<&'static str> {
     methods.iter().for_each(|m| {
         table.push(m.clone());
     });
-    let mut checker = Checker::new(Arc::new(table), Options::default());
+    let mut checker = Checker::new(Arc::new(table), CheckOptions::default());
     feed_as(&mut checker, &info(0), events);
     let report = checker.report();
     report.by_rule.into_keys().filter(|rule| !["callee", "call-missing"].contains(rule)).collect()
 }
 
-fn by() -> impl Strategy<Value = By> {
+fn by() -> impl Strategy<Value = FillMethod> {
     prop_oneof![
-        Just(By::Basic(Default::default())),
-        Just(By::Tiered(Default::default())),
-        Just(By::Follow(Default::default())),
+        Just(FillMethod::Basic(Default::default())),
+        Just(FillMethod::Tiered(Default::default())),
+        Just(FillMethod::Follow(Default::default())),
     ]
 }
 
@@ -252,7 +252,7 @@ proptest! {
         let events = lossy(&g, &whole, &cuts, orphans, seen);
         let methods = methods(&drafts);
         let before = broken(&methods, &events);
-        let (completed, summary) = complete(&g, Settings::with(by), &[&events]);
+        let (completed, summary) = complete(&g, CompletionSettings::with(by), &[&events]);
         let completed = &completed[0];
         for rule in broken(&methods, completed) {
             prop_assert!(before.contains(&rule), "{rule}: {completed:#?}");
@@ -281,7 +281,7 @@ proptest! {
         let whole: Vec<Event> =
             flow(&g, &walk.nodes, &walk.outcomes).into_iter().map(|e| Event::decoded(e.1)).collect();
         let half = &whole[..whole.len() / 2];
-        let (completed, summary) = complete(&g, Settings::with(by), &[&whole, half]);
+        let (completed, summary) = complete(&g, CompletionSettings::with(by), &[&whole, half]);
         prop_assert_eq!(&completed[0][..], &whole[..]);
         prop_assert_eq!(&completed[1][..], half);
         prop_assert_eq!((summary.total.gaps, summary.total.recovered), (0, 0));
@@ -322,7 +322,7 @@ fn sleep_is_no_time() {
         assert_eq!(thread.tid.0, 0);
         if time.0 > 8150 + SLEPT { time.0 - SLEPT } else { time.0.min(8150) }
     };
-    let settings = Settings::with(By::Follow(Default::default()));
+    let settings = CompletionSettings::with(FillMethod::Follow(Default::default()));
     let (completed, _) = complete_timed(&g, settings, &[&events], Some(Arc::new(on_core)));
     assert_eq!(codes(&completed[0]), codes(&truth));
     let (completed, _) = complete(&g, settings, &[&events]);
@@ -337,8 +337,8 @@ fn codes(events: &[Event]) -> Vec<(u32, u16)> {
     events.iter().filter_map(code).collect()
 }
 
-/// In a regular program [`By::Follow`] restores what was lost, including the frames, wherever
-/// the gap begins.
+/// In a regular program [`FillMethod::Follow`] restores what was lost, including the frames,
+/// wherever the gap begins.
 #[test]
 fn what_was_lost_comes_back() {
     let (methods, nodes, outcomes, g) = calls();
@@ -350,7 +350,7 @@ fn what_was_lost_comes_back() {
             let events = lossy(&g, &whole, &cuts, orphans, seen);
             assert!(codes(&events).len() <= codes(&truth).len() - 45);
             let (completed, summary) =
-                complete(&g, Settings::with(By::Follow(Default::default())), &[&events]);
+                complete(&g, CompletionSettings::with(FillMethod::Follow(Default::default())), &[&events]);
             assert_eq!(broken(&methods, &completed[0]), <[&str; 0]>::default());
             let t = summary.total;
             if orphans {
@@ -407,7 +407,7 @@ fn calls_that_execute_nothing_come_back_as_such() {
     let kinds = |events: &[Event]| -> Vec<EventKind> {
         events.iter().map(|e| e.kind.clone()).filter(|k| !matches!(k, EventKind::Time(_))).collect()
     };
-    let settings = Settings::with(By::Follow(Default::default()));
+    let settings = CompletionSettings::with(FillMethod::Follow(Default::default()));
     let (completed, summary) = complete(&g, settings, &[&run(100..110)]);
     assert_eq!((summary.total.gaps_filled, summary.total.contradicted), (1, 0));
     // At the end the thread is still in main.
@@ -419,7 +419,10 @@ fn calls_that_execute_nothing_come_back_as_such() {
 fn beyond_the_bound_nothing_is_learned_and_that_is_said() {
     let (_, nodes, outcomes, g) = calls();
     let events = lossy(&g, &flow(&g, &nodes, &outcomes), &[(800, 829)], false, false);
-    let settings = Settings { longest_captured: 100, ..Settings::with(By::Follow(Default::default())) };
+    let settings = CompletionSettings {
+        longest_captured: 100,
+        ..CompletionSettings::with(FillMethod::Follow(Default::default()))
+    };
     let (completed, summary) = complete(&g, settings, &[&events]);
     // The ends of pieces are kept, and they are long here.
     assert_eq!(summary.learned + summary.not_learned, codes(&events).len() as u64);
@@ -434,8 +437,11 @@ fn the_ends_of_a_thread_are_not_filled() {
     let at = events.iter().position(|e| matches!(e.kind, EventKind::Gap(_))).unwrap();
     let end = [events[at].clone()];
     let begin: Vec<Event> = end.iter().chain(&events[at + 1..]).cloned().collect();
-    let (completed, _) =
-        complete(&g, Settings::with(By::Tiered(Default::default())), &[&events[..=at], &begin]);
+    let (completed, _) = complete(
+        &g,
+        CompletionSettings::with(FillMethod::Tiered(Default::default())),
+        &[&events[..=at], &begin],
+    );
     assert!(completed[0] == events[..=at] && completed[1] == begin);
 }
 
@@ -447,27 +453,27 @@ fn a_full_disk_ends_the_completion() {
         let full = std::fs::OpenOptions::new().read(true).write(true).open("/dev/full")?;
         Ok(Box::new(full) as Box<dyn Storage>)
     };
-    let settings = Settings::with(By::Follow(Default::default()));
+    let settings = CompletionSettings::with(FillMethod::Follow(Default::default()));
     let mut completion = Completion::new(Arc::clone(&g), settings, open);
     let mut sink = completion.thread(&info(4));
     sink.events(&events);
     sink.end();
     assert!(completion.has_failed());
-    let error = completion.finish(&mut Kept::default()).unwrap_err();
+    let error = completion.finish(&mut KeptFlows::default()).unwrap_err();
     assert!(matches!(error, jportal_infer::Error::Write { tid: 4, .. }), "{error}");
     // The storage cannot be opened; a flow has not ended.
     let mut completion =
         Completion::new(Arc::clone(&g), settings, |_| Err(std::io::ErrorKind::PermissionDenied.into()));
     completion.thread(&info(4)).end();
     assert!(matches!(
-        completion.finish(&mut Kept::default()),
+        completion.finish(&mut KeptFlows::default()),
         Err(jportal_infer::Error::Open { tid: 4, .. })
     ));
     let open = |_: &ThreadInfo| Ok(Box::new(Cursor::new(Vec::new())) as Box<dyn Storage>);
     let mut completion = Completion::new(g, settings, open);
     drop(completion.thread(&info(5)));
     assert!(matches!(
-        completion.finish(&mut Kept::default()),
+        completion.finish(&mut KeptFlows::default()),
         Err(jportal_infer::Error::Unfinished { tid: 5 })
     ));
 }

@@ -16,7 +16,7 @@ use jportal_reconstruct::{
 };
 use jportal_units::{Tid, Tsc};
 
-use crate::window::{Bounds, Window};
+use crate::window::{Bounds, WindowConsumer};
 use crate::{Bound, Capture, Error};
 
 /// How to place orphans: interpreted bytecodes whose frame is older than a gap.
@@ -184,7 +184,7 @@ impl<'c> Query<'c> {
     /// Decodes, places and fills; `to` receives the flow.
     fn decode(&mut self, to: &mut dyn FlowConsumer) -> Result<Decoded, Error> {
         let visits = Arc::new(self.capture.visits());
-        let mut window = Window::new(self.bounds, to);
+        let mut window = WindowConsumer::new(self.bounds, to);
         let methods = || Arc::new(self.recording().methods().clone());
         let mut unrolled;
         // Filling works with runs.
@@ -211,7 +211,7 @@ impl<'c> Query<'c> {
         std::thread::scope(|scope| {
             // The decoder need not wait for the graph.
             let icfg = SharedIcfg::build(scope, self.recording().methods());
-            let settings = replay::Settings::with(method);
+            let settings = replay::CompletionSettings::with(method);
             let completion = Completion::new(icfg.clone(), settings, open);
             let mut completion = completion.timed_by(Arc::new(clock)).in_runs();
             let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
@@ -238,7 +238,7 @@ impl<'c> Query<'c> {
         let Some(method) = self.place.method() else {
             return Ok((decode(to).map_err(failed)?, None));
         };
-        let settings = place::Settings::new(method);
+        let settings = place::PlacementSettings::new(method);
         let mut projector = match icfg {
             Some(icfg) => Projector::on(icfg, settings, to),
             None => Projector::new(Arc::new(recording.methods().clone()), settings, to),
@@ -268,12 +268,12 @@ impl Place {
 }
 
 impl Fill {
-    fn method(self) -> Option<replay::Method> {
+    fn method(self) -> Option<replay::FillMethod> {
         match self {
             Self::Nothing => None,
-            Self::Basic => Some(replay::Method::Basic(Default::default())),
-            Self::Tiered => Some(replay::Method::Tiered(Default::default())),
-            Self::Follow => Some(replay::Method::Follow(Default::default())),
+            Self::Basic => Some(replay::FillMethod::Basic(Default::default())),
+            Self::Tiered => Some(replay::FillMethod::Tiered(Default::default())),
+            Self::Follow => Some(replay::FillMethod::Follow(Default::default())),
         }
     }
 }

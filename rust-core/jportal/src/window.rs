@@ -37,20 +37,20 @@ impl Bounds {
 
 /// Passes on the events between two bounds. Frames that are on the stack where the range begins
 /// come first, as found.
-pub(crate) struct Window<'c> {
+pub(crate) struct WindowConsumer<'c> {
     bounds: Bounds,
     to: &'c mut dyn FlowConsumer,
 }
 
-impl<'c> Window<'c> {
+impl<'c> WindowConsumer<'c> {
     pub(crate) fn new(bounds: Bounds, to: &'c mut dyn FlowConsumer) -> Self {
         Self { bounds, to }
     }
 }
 
-impl FlowConsumer for Window<'_> {
+impl FlowConsumer for WindowConsumer<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Part {
+        Box::new(WindowSink {
             bounds: self.bounds,
             before: Some(Vec::new()).filter(|_| self.bounds.from.is_some()),
             ended: false,
@@ -70,7 +70,7 @@ impl FlowConsumer for Window<'_> {
 }
 
 /// One thread.
-struct Part {
+struct WindowSink {
     bounds: Bounds,
     /// Before the range: the frames on the stack, outermost first.
     before: Option<Vec<(MethodId, Tier)>>,
@@ -81,7 +81,7 @@ struct Part {
     to: Box<dyn FlowSink + Send>,
 }
 
-impl Part {
+impl WindowSink {
     /// Whether the next event, at the present time, is at or after a bound.
     fn has_reached(&self, bound: Bound) -> bool {
         match bound {
@@ -139,7 +139,7 @@ impl Part {
     }
 }
 
-impl FlowSink for Part {
+impl FlowSink for WindowSink {
     fn events(&mut self, events: &[Event]) {
         if self.ended {
             return;
@@ -188,7 +188,7 @@ mod tests {
 
     fn part(from: Option<Bound>, to: Option<Bound>) -> Vec<Event> {
         let mut kept = Kept::default();
-        let mut window = Window::new(Bounds { from, to }, &mut kept);
+        let mut window = WindowConsumer::new(Bounds { from, to }, &mut kept);
         pass(&mut window, 1, &flow());
         assert!(!window.has_enough());
         Arc::into_inner(kept.0).unwrap().into_inner().unwrap()
@@ -215,6 +215,6 @@ mod tests {
         let mut kept = Kept::default();
         let by = |bound| Bounds { from: None, to: Some(bound) };
         assert!(by(Bound::Event(3)).number_events() && !by(Bound::Time(Tsc(3))).number_events());
-        assert!(!Window::new(by(Bound::Event(3)), &mut kept).takes_runs());
+        assert!(!WindowConsumer::new(by(Bound::Event(3)), &mut kept).takes_runs());
     }
 }

@@ -110,14 +110,14 @@ fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item 
     let mut row = vec![u64::MAX; len.div_ceil(64)];
     let mut places: HashMap<u32, Vec<u32>> = HashMap::new();
     a.enumerate().for_each(|(i, word)| places.entry(*word).or_default().push(i as u32));
-    let places: HashMap<u32, Places> =
-        places.into_iter().map(|(word, all)| (word, Places::new(all, row.len()))).collect();
+    let places: HashMap<u32, Occurrences> =
+        places.into_iter().map(|(word, all)| (word, Occurrences::new(all, row.len()))).collect();
     let mut mask = vec![0u64; row.len()];
     for word in b {
         match places.get(word) {
             None => {}
-            Some(Places::Dense(mask)) => step(&mut row, mask),
-            Some(Places::Sparse(all)) => {
+            Some(Occurrences::Dense(mask)) => step(&mut row, mask),
+            Some(Occurrences::Sparse(all)) => {
                 all.iter().for_each(|i| mask[*i as usize / 64] |= 1 << (i % 64));
                 step(&mut row, &mask);
                 all.iter().for_each(|i| mask[*i as usize / 64] = 0);
@@ -133,14 +133,14 @@ fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item 
 }
 
 /// The occurrences of a word in a sequence.
-enum Places {
+enum Occurrences {
     /// The index of each.
     Sparse(Vec<u32>),
     /// One bit per index.
     Dense(Box<[u64]>),
 }
 
-impl Places {
+impl Occurrences {
     fn new(all: Vec<u32>, width: usize) -> Self {
         if all.len() <= width {
             return Self::Sparse(all);

@@ -9,13 +9,13 @@ use jportal_units::CodeId;
 pub(crate) const MAX_BLOCK: u32 = 256;
 /// Longest x86 instruction.
 pub(crate) const MAX_INSTRUCTION: u32 = 15;
-/// `Block::target` of a branch that leads out of the code cache.
+/// `BasicBlock::target` of a branch that leads out of the code cache.
 pub(crate) const OUTSIDE: u32 = u32::MAX;
 
 /// What ends a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum Terminator {
     /// The code of the block changed: decode it again.
     Stale,
     /// Conditional branch.
@@ -40,13 +40,13 @@ pub(crate) enum Kind {
 
 /// A basic block; offsets count from the start of the code cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Block {
+pub(crate) struct BasicBlock {
     /// Offset of the first byte.
     pub start: u32,
     /// Offset of the first byte after the block.
     pub end: u32,
-    /// Target of a direct branch, `end` for [`Kind::FallThrough`], [`OUTSIDE`] if outside the
-    /// code cache.
+    /// Target of a direct branch, `end` for [`Terminator::FallThrough`], [`OUTSIDE`] if outside
+    /// the code cache.
     pub target: u32,
     /// The code that the block belongs to.
     pub code: CodeId,
@@ -54,13 +54,19 @@ pub(crate) struct Block {
     /// instruction.
     pub links: [u32; 2],
     /// The branch that ends the block.
-    pub kind: Kind,
+    pub kind: Terminator,
 }
 
-impl Block {
+impl BasicBlock {
     /// A placeholder that means "decode again".
-    pub const STALE: Self =
-        Self { start: 0, end: 0, target: OUTSIDE, code: CodeId(u32::MAX), links: [0; 2], kind: Kind::Stale };
+    pub const STALE: Self = Self {
+        start: 0,
+        end: 0,
+        target: OUTSIDE,
+        code: CodeId(u32::MAX),
+        links: [0; 2],
+        kind: Terminator::Stale,
+    };
 
     /// Whether the two blocks cause the same packets and the same items.
     pub fn same_flow(&self, other: &Self) -> bool {
@@ -78,14 +84,14 @@ pub(crate) struct NoInstruction {
 
 /// The address range of the code cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct CodeBounds {
     /// First address.
     pub low: u64,
     /// Number of bytes.
     pub len: u32,
 }
 
-impl Bounds {
+impl CodeBounds {
     /// Offset of `address` from the start, or [`OUTSIDE`].
     pub fn offset(&self, address: u64) -> u32 {
         let offset = address.wrapping_sub(self.low);
@@ -98,12 +104,12 @@ pub(crate) fn decode_block(
     bytes: &[u8],
     start: u32,
     code: CodeId,
-    bounds: Bounds,
-) -> Result<Block, NoInstruction> {
+    bounds: CodeBounds,
+) -> Result<BasicBlock, NoInstruction> {
     let base = bounds.low + u64::from(start);
     let mut decoder = Decoder::with_ip(64, bytes, base, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    let block = |end: u64, target, kind| Block {
+    let block = |end: u64, target, kind| BasicBlock {
         start,
         end: (end - bounds.low) as u32,
         target,
@@ -114,7 +120,7 @@ pub(crate) fn decode_block(
     loop {
         let at = decoder.ip();
         if at - base >= u64::from(MAX_BLOCK) || at - base >= bytes.len() as u64 {
-            return Ok(block(at, bounds.offset(at), Kind::FallThrough));
+            return Ok(block(at, bounds.offset(at), Terminator::FallThrough));
         }
         decoder.decode_out(&mut instruction);
         if instruction.is_invalid() {
@@ -124,16 +130,16 @@ pub(crate) fn decode_block(
         let direct = bounds.offset(instruction.near_branch_target());
         return Ok(match instruction.flow_control() {
             FlowControl::Next | FlowControl::XbeginXabortXend => continue,
-            FlowControl::ConditionalBranch => block(next, direct, Kind::Conditional),
-            FlowControl::UnconditionalBranch if near(&instruction) => block(next, direct, Kind::Jump),
+            FlowControl::ConditionalBranch => block(next, direct, Terminator::Conditional),
+            FlowControl::UnconditionalBranch if near(&instruction) => block(next, direct, Terminator::Jump),
             FlowControl::Call if near(&instruction) && instruction.near_branch_target() == next => {
-                block(next, direct, Kind::CallNext)
+                block(next, direct, Terminator::CallNext)
             }
-            FlowControl::Call if near(&instruction) => block(next, direct, Kind::Call),
-            FlowControl::IndirectBranch => block(next, OUTSIDE, Kind::IndirectJump),
-            FlowControl::IndirectCall => block(next, OUTSIDE, Kind::IndirectCall),
-            FlowControl::Return if is_near_return(&instruction) => block(next, OUTSIDE, Kind::Return),
-            _ => block(next, OUTSIDE, Kind::Far),
+            FlowControl::Call if near(&instruction) => block(next, direct, Terminator::Call),
+            FlowControl::IndirectBranch => block(next, OUTSIDE, Terminator::IndirectJump),
+            FlowControl::IndirectCall => block(next, OUTSIDE, Terminator::IndirectCall),
+            FlowControl::Return if is_near_return(&instruction) => block(next, OUTSIDE, Terminator::Return),
+            _ => block(next, OUTSIDE, Terminator::Far),
         });
     }
 }
@@ -147,7 +153,7 @@ fn is_near_return(instruction: &Instruction) -> bool {
 }
 
 /// Target address of the direct branch that ends the block; it may be outside the code cache.
-pub(crate) fn direct_target(bytes: &[u8], start: u32, bounds: Bounds) -> Option<u64> {
+pub(crate) fn direct_target(bytes: &[u8], start: u32, bounds: CodeBounds) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, bytes, bounds.low + u64::from(start), DecoderOptions::NONE);
     let mut last = None;
     while decoder.can_decode() {
@@ -175,29 +181,29 @@ pub(crate) fn begins_instruction(bytes: &[u8], start: u32, at: u32) -> bool {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { low: 0x10000, len: 0x1000 };
+    const BOUNDS: CodeBounds = CodeBounds { low: 0x10000, len: 0x1000 };
 
-    fn kind(bytes: &[u8]) -> (Kind, u32, u32) {
+    fn kind(bytes: &[u8]) -> (Terminator, u32, u32) {
         let b = decode_block(bytes, 0x10, CodeId(0), BOUNDS).unwrap();
         (b.kind, b.end - b.start, b.target)
     }
 
     #[test]
     fn kinds() {
-        assert_eq!(kind(&[0x90, 0x74, 0x02]), (Kind::Conditional, 3, 0x15));
-        assert_eq!(kind(&[0xeb, 0xfe]), (Kind::Jump, 2, 0x10));
-        assert_eq!(kind(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), (Kind::Call, 5, 0x10));
-        assert_eq!(kind(&[0xe8, 0, 0, 0, 0]), (Kind::CallNext, 5, 0x15));
-        assert_eq!(kind(&[0xe8, 0, 0, 0, 0x10]), (Kind::Call, 5, OUTSIDE));
-        assert_eq!(kind(&[0xff, 0xe0]), (Kind::IndirectJump, 2, OUTSIDE));
-        assert_eq!(kind(&[0xff, 0xd0]), (Kind::IndirectCall, 2, OUTSIDE));
-        assert_eq!(kind(&[0xc3]), (Kind::Return, 1, OUTSIDE));
-        assert_eq!(kind(&[0xc2, 8, 0]), (Kind::Return, 3, OUTSIDE));
-        assert_eq!(kind(&[0x0f, 0x05]), (Kind::Far, 2, OUTSIDE));
-        assert_eq!(kind(&[0xcb]), (Kind::Far, 1, OUTSIDE));
-        assert_eq!(kind(&[0xe2, 0xfe]), (Kind::Conditional, 2, 0x10)); // loop
-        assert_eq!(kind(&[0x90, 0x90]), (Kind::FallThrough, 2, 0x12)); // end of the code
-        assert_eq!(kind(&[0x90; 400]), (Kind::FallThrough, MAX_BLOCK, 0x10 + MAX_BLOCK));
+        assert_eq!(kind(&[0x90, 0x74, 0x02]), (Terminator::Conditional, 3, 0x15));
+        assert_eq!(kind(&[0xeb, 0xfe]), (Terminator::Jump, 2, 0x10));
+        assert_eq!(kind(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), (Terminator::Call, 5, 0x10));
+        assert_eq!(kind(&[0xe8, 0, 0, 0, 0]), (Terminator::CallNext, 5, 0x15));
+        assert_eq!(kind(&[0xe8, 0, 0, 0, 0x10]), (Terminator::Call, 5, OUTSIDE));
+        assert_eq!(kind(&[0xff, 0xe0]), (Terminator::IndirectJump, 2, OUTSIDE));
+        assert_eq!(kind(&[0xff, 0xd0]), (Terminator::IndirectCall, 2, OUTSIDE));
+        assert_eq!(kind(&[0xc3]), (Terminator::Return, 1, OUTSIDE));
+        assert_eq!(kind(&[0xc2, 8, 0]), (Terminator::Return, 3, OUTSIDE));
+        assert_eq!(kind(&[0x0f, 0x05]), (Terminator::Far, 2, OUTSIDE));
+        assert_eq!(kind(&[0xcb]), (Terminator::Far, 1, OUTSIDE));
+        assert_eq!(kind(&[0xe2, 0xfe]), (Terminator::Conditional, 2, 0x10)); // loop
+        assert_eq!(kind(&[0x90, 0x90]), (Terminator::FallThrough, 2, 0x12)); // end of the code
+        assert_eq!(kind(&[0x90; 400]), (Terminator::FallThrough, MAX_BLOCK, 0x10 + MAX_BLOCK));
         assert_eq!(decode_block(&[0x90, 0x06], 0, CodeId(0), BOUNDS), Err(NoInstruction { at: 1 }));
     }
 

@@ -2,7 +2,7 @@
 
 //! Decoded blocks, indexed by the offset of their first byte.
 
-use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION};
+use crate::block::{BasicBlock, MAX_BLOCK, MAX_INSTRUCTION, Terminator};
 
 const PAGE: usize = 1 << 10;
 
@@ -12,11 +12,11 @@ pub(crate) const NONE: u32 = 0;
 pub(crate) const SCRATCH: u32 = 1;
 
 /// Blocks with links to their successors. An entry that a change of code invalidates becomes
-/// [`Kind::Stale`] and keeps its index, so that the links to it need not be searched.
+/// [`Terminator::Stale`] and keeps its index, so that the links to it need not be searched.
 #[derive(Debug)]
 pub(crate) struct Cache {
     /// The blocks by index; [`NONE`] and [`SCRATCH`] are the first two.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<BasicBlock>,
     directory: Vec<Option<Box<[u32; PAGE]>>>,
     stale: usize,
 }
@@ -25,7 +25,7 @@ impl Cache {
     /// An empty cache for a code cache of `len` bytes.
     pub fn new(len: u64) -> Self {
         let pages = (len as usize).div_ceil(PAGE);
-        Self { blocks: vec![Block::STALE; 2], directory: (0..pages).map(|_| None).collect(), stale: 0 }
+        Self { blocks: vec![BasicBlock::STALE; 2], directory: (0..pages).map(|_| None).collect(), stale: 0 }
     }
 
     /// Index of the block at `start`, or [`NONE`].
@@ -38,7 +38,7 @@ impl Cache {
     }
 
     /// Adds a block.
-    pub fn insert(&mut self, block: Block) -> u32 {
+    pub fn insert(&mut self, block: BasicBlock) -> u32 {
         let index = self.blocks.len() as u32;
         if let Some(slot) = self.directory.get_mut(block.start as usize / PAGE) {
             slot.get_or_insert_with(|| Box::new([NONE; PAGE]))[block.start as usize % PAGE] = index;
@@ -57,7 +57,7 @@ impl Cache {
                 for i in at as usize..page_end.min(end as usize) {
                     let index = page[i % PAGE];
                     if index != NONE && self.blocks[index as usize].end > start {
-                        self.blocks[index as usize].kind = Kind::Stale;
+                        self.blocks[index as usize].kind = Terminator::Stale;
                         page[i % PAGE] = NONE;
                         self.stale += 1;
                     }
@@ -88,14 +88,20 @@ mod tests {
     #[test]
     fn invalidation_is_exact() {
         let mut cache = Cache::new(0x10000);
-        let block = |start, end| Block { start, end, kind: Kind::Jump, code: CodeId(1), ..Block::STALE };
+        let block = |start, end| BasicBlock {
+            start,
+            end,
+            kind: Terminator::Jump,
+            code: CodeId(1),
+            ..BasicBlock::STALE
+        };
         let a = cache.insert(block(0x3f0, 0x410));
         let b = cache.insert(block(0x410, 0x420));
         cache.invalidate(0x420, 0x500);
         assert_eq!((cache.find(0x3f0), cache.find(0x410)), (a, b));
         cache.invalidate(0x40f, 0x410);
         assert_eq!((cache.find(0x3f0), cache.find(0x410)), (NONE, b));
-        assert_eq!(cache.blocks[a as usize].kind, Kind::Stale);
+        assert_eq!(cache.blocks[a as usize].kind, Terminator::Stale);
         cache.invalidate(0xffff, 0x10000);
         assert_eq!(cache.find(0x410), b);
     }

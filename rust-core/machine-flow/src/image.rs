@@ -21,7 +21,7 @@ pub enum Patch {
     Other,
 }
 
-/// What a [`Change`] did to its range.
+/// What a [`CacheChange`] did to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChangeKind {
     /// New code was installed.
@@ -34,7 +34,7 @@ pub(crate) enum ChangeKind {
 
 /// One change of the code cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
+pub(crate) struct CacheChange {
     /// Time of the record. Old bytes do not run after it.
     pub tsc: u64,
     /// New bytes do not run before this time; `None` if unknown.
@@ -50,7 +50,7 @@ pub(crate) struct Change {
     data: usize,
 }
 
-impl Change {
+impl CacheChange {
     /// Offset of the first byte after the change.
     pub fn end(&self) -> u32 {
         self.start + self.len
@@ -78,7 +78,7 @@ impl Change {
 #[derive(Clone, Debug)]
 pub struct CodeHistory {
     range: AddressRange,
-    changes: Vec<Change>,
+    changes: Vec<CacheChange>,
     data: Vec<u8>,
     /// Indexed by the number of the code.
     marks: Vec<Marks>,
@@ -270,7 +270,7 @@ impl CodeHistory {
         if len == 0 {
             return Ok(());
         }
-        let change = Change {
+        let change = CacheChange {
             tsc: tsc.0,
             since: since.map(|t| t.0.min(tsc.0)),
             start: start.minus(self.range.start) as u32,
@@ -338,16 +338,16 @@ impl CodeHistory {
             all.reverse();
             all
         });
-        let late = |c: &Change| self.vague && c.tsc <= latest.saturating_add(before);
+        let late = |c: &CacheChange| self.vague && c.tsc <= latest.saturating_add(before);
         reach.get(number).is_some_and(|&since| since <= latest) || self.changes.get(number).is_some_and(late)
     }
 
-    pub(crate) fn changes(&self) -> &[Change] {
+    pub(crate) fn changes(&self) -> &[CacheChange] {
         &self.changes
     }
 
     /// The bytes that a change wrote; empty for a [`ChangeKind::Free`].
-    pub(crate) fn bytes_of(&self, change: &Change) -> &[u8] {
+    pub(crate) fn bytes_of(&self, change: &CacheChange) -> &[u8] {
         match change.kind {
             ChangeKind::Free => &[],
             _ => &self.data[change.data..change.data + change.len as usize],
@@ -355,7 +355,7 @@ impl CodeHistory {
     }
 
     /// Copies the part of `change` that lies in `[at, at + out.len())` to `out`.
-    pub(crate) fn apply(&self, change: &Change, at: u32, out: &mut [u8]) {
+    pub(crate) fn apply(&self, change: &CacheChange, at: u32, out: &mut [u8]) {
         let bytes = self.bytes_of(change);
         let (from, to) = (change.start.max(at), change.end().min(at + out.len() as u32));
         if bytes.is_empty() || from >= to {

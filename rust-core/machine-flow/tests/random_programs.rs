@@ -8,11 +8,11 @@ use jportal_machine_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, 
 use jportal_units::{StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use sim::machine::{Changes, Run, run};
-use sim::unit::{MTC, Options, PLAIN};
+use sim::machine::{Changes, SimulatedRun, run};
+use sim::unit::{EncodingOptions, MTC, PLAIN};
 use sim::{Rng, normalised};
 
-fn config(options: &Options) -> Config {
+fn config(options: &EncodingOptions) -> Config {
     Config {
         return_compression: options.return_compression,
         deferred_tips: options.defer_tips,
@@ -23,7 +23,7 @@ fn config(options: &Options) -> Config {
 }
 
 /// Decodes in pieces of random size, as the reader of captures would deliver them.
-fn decode(run: &Run, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics) {
+fn decode(run: &SimulatedRun, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics) {
     let (trace, history) = (&run.trace, &run.history);
     let mut decoder = CoreDecoder::new(config, history);
     let (mut all, mut out) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ fn same(truth: &Item, decoded: &Item) -> bool {
 /// Number of items at the end of a trace whose code versions the remaining packets may not prove.
 const UNPROVEN: usize = 80;
 
-fn check(run: &Run, options: &Options, seed: u64) -> Statistics {
+fn check(run: &SimulatedRun, options: &EncodingOptions, seed: u64) -> Statistics {
     let (items, statistics) = decode(run, config(options), &mut Rng(seed | 1));
     let (truth, decoded) = (normalised(&run.truth), normalised(&items));
     let first = truth.iter().zip(&decoded).position(|(t, d)| !same(t, d));
@@ -79,11 +79,11 @@ fn check(run: &Run, options: &Options, seed: u64) -> Statistics {
     statistics
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = EncodingOptions> {
     let rule = prop_oneof![Just(None), Just(Some(PopRule::Always)), Just(Some(PopRule::Compressed))];
     let rare = prop_oneof![Just(0u64), 50u64..2000];
     (rule, any::<bool>(), any::<bool>(), 300usize..5000, any::<bool>(), rare.clone(), rare).prop_map(
-        |(return_compression, long_tnt, defer_tips, psb_period, mtc, overflow, interrupt)| Options {
+        |(return_compression, long_tnt, defer_tips, psb_period, mtc, overflow, interrupt)| EncodingOptions {
             return_compression,
             long_tnt,
             defer_tips,
@@ -115,14 +115,14 @@ proptest! {
     #[test]
     fn changing_code(seed: u64, options in any_options(), every in 200u64..3000, late in 0u64..1500, early in 0u64..400) {
         // Deferred TIPs make some wrong versions look right: `fixed_code` tests them.
-        let options = Options { overflow: 0, defer_tips: false, ..options };
+        let options = EncodingOptions { overflow: 0, defer_tips: false, ..options };
         let run = run(seed, 20_000, options, Changes { every, late, early });
         check(&run, &options, seed);
     }
 
     #[test]
     fn stamps_later_than_the_tolerance(seed: u64, every in 500u64..2000) {
-        let options = Options { psb_period: 600, ..PLAIN };
+        let options = EncodingOptions { psb_period: 600, ..PLAIN };
         let run = run(seed, 20_000, options, Changes { every, late: 20_000, early: 0 });
         check(&run, &options, seed);
     }

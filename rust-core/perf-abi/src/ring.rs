@@ -89,16 +89,16 @@ impl CoreMemory {
         }
     }
 
-    fn ring(&self, kind: Kind) -> Ring {
+    fn ring(&self, kind: RingKind) -> Ring {
         match kind {
-            Kind::Data => Ring {
+            RingKind::Data => Ring {
                 page: self.page.clone(),
                 bytes: self.data.clone(),
                 head: DATA_HEAD,
                 tail: DATA_TAIL,
                 kind,
             },
-            Kind::Aux => Ring {
+            RingKind::Aux => Ring {
                 page: self.page.clone(),
                 bytes: self.aux.clone(),
                 head: AUX_HEAD,
@@ -111,8 +111,8 @@ impl CoreMemory {
     /// The producing half, for core `core` of process `pid`. At most one may be in use.
     pub fn producer(&self, pid: u32, core: u32) -> CoreProducer {
         CoreProducer {
-            data: DataProducer::new(self.ring(Kind::Data)),
-            aux: AuxProducer::new(self.ring(Kind::Aux)),
+            data: DataProducer::new(self.ring(RingKind::Data)),
+            aux: AuxProducer::new(self.ring(RingKind::Aux)),
             pid,
             core,
             scratch: Vec::new(),
@@ -121,7 +121,10 @@ impl CoreMemory {
 
     /// The consuming half. At most one may be in use.
     pub fn consumer(&self) -> CoreConsumer {
-        CoreConsumer { data: Consumer::new(self.ring(Kind::Data)), aux: Consumer::new(self.ring(Kind::Aux)) }
+        CoreConsumer {
+            data: Consumer::new(self.ring(RingKind::Data)),
+            aux: Consumer::new(self.ring(RingKind::Aux)),
+        }
     }
 }
 
@@ -175,7 +178,7 @@ pub(crate) fn check_size(field: &'static str, bytes: usize, least: usize) -> Res
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum RingKind {
     Data,
     Aux,
 }
@@ -186,7 +189,7 @@ struct Ring {
     bytes: Block,
     head: usize,
     tail: usize,
-    kind: Kind,
+    kind: RingKind,
 }
 
 impl Ring {
@@ -454,8 +457,8 @@ impl Consumer {
         let available = head.wrapping_sub(self.tail);
         if available > self.ring.size() {
             let ring = match self.ring.kind {
-                Kind::Data => "data",
-                Kind::Aux => "AUX",
+                RingKind::Data => "data",
+                RingKind::Aux => "AUX",
             };
             return Err(Error::CorruptRing { ring, head, tail: self.tail, size: self.ring.size() });
         }

@@ -13,9 +13,9 @@ use std::io::Cursor;
 
 /// All blocks of a core, each with the thread that ran it.
 #[derive(Default)]
-struct Blocks(Vec<(u32, u64, u64)>);
+struct CoreBlocks(Vec<(u32, u64, u64)>);
 
-impl MachineListener for Blocks {
+impl MachineListener for CoreBlocks {
     fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
         for item in items {
             if let Item::Block { start, end, .. } = *item {
@@ -28,7 +28,7 @@ impl MachineListener for Blocks {
 
 fn blocks(recording: &Recording) -> Vec<Vec<(u32, u64, u64)>> {
     let one = |core| {
-        let mut blocks = Blocks::default();
+        let mut blocks = CoreBlocks::default();
         recording.machine_flow(core, &mut blocks).unwrap();
         blocks.0
     };

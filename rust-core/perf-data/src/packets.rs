@@ -33,13 +33,13 @@ pub(crate) fn for_each(
     losses: &[u64],
     mut take: impl FnMut(Unit<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut run = Run { losses, ..Run::default() };
+    let mut run = ByteRun { losses, ..ByteRun::default() };
     let mut piece_bytes = Vec::new();
     for piece in reader.pt(core) {
         if piece.offset != run.end() {
             run.drain(true, &mut take)?;
             let loss = piece.offset != 0;
-            run = Run { base: piece.offset, loss, losses: run.losses, ..Run::default() };
+            run = ByteRun { base: piece.offset, loss, losses: run.losses, ..ByteRun::default() };
         }
         reader.read_into(piece, &mut piece_bytes)?;
         run.bytes.extend_from_slice(&piece_bytes);
@@ -50,7 +50,7 @@ pub(crate) fn for_each(
 
 /// Contiguous bytes that were not passed on.
 #[derive(Default)]
-struct Run<'l> {
+struct ByteRun<'l> {
     bytes: Vec<u8>,
     base: u64,
     /// Trace was lost before the next unit.
@@ -62,7 +62,7 @@ struct Run<'l> {
     block: Option<BlockItemSize>,
 }
 
-impl Run<'_> {
+impl ByteRun<'_> {
     fn end(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }

@@ -9,14 +9,14 @@
 //! Where the timing packets leave no room for such a time, a TSC packet is inserted into the
 //! trace.
 
-use crate::scan::{Place, Scan, Stop};
+use crate::scan::{InsertionPlace, Scan, Stop};
 use crate::time::PerfClock;
 use jportal_machine_flow::{CodeHistory, Slack};
 use jportal_units::{Core, Tsc};
 use std::collections::{BTreeMap, HashMap};
 
 /// TSC packets to insert into a core's trace: their places and times.
-pub(crate) type Insertions = BTreeMap<Place, u64>;
+pub(crate) type Insertions = BTreeMap<InsertionPlace, u64>;
 
 /// The plan of one core.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct CorePlan {
 
 /// The result of planning.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct PlannedTimes {
     /// By number of the change.
     pub changes: Vec<Tsc>,
     /// Changes that perf will see too early or too late.
@@ -53,12 +53,12 @@ const ROUNDS: usize = 8;
 const LINE: u64 = 64;
 
 /// A core's insertions, each with the greatest time up to it.
-struct Raised(Vec<(Place, u64)>);
+struct Raised(Vec<(InsertionPlace, u64)>);
 
 impl Raised {
     fn of(insertions: &Insertions) -> Self {
         let mut latest = 0;
-        let raise = |(&place, &time): (&Place, &u64)| {
+        let raise = |(&place, &time): (&InsertionPlace, &u64)| {
             latest = time.max(latest);
             (place, latest)
         };
@@ -84,13 +84,13 @@ struct Sights {
 /// this place or at a later one. The clock of a change is read after the store (the thread may
 /// lose its core in between). So everything that the core does up to the place happens before
 /// that time.
-struct Unseen(Vec<(Place, u64)>);
+struct Unseen(Vec<(InsertionPlace, u64)>);
 
 impl Unseen {
     fn of(core: &CorePlan, history: &CodeHistory) -> Self {
         let mut first = u64::MAX;
         let old = core.scan.sights.iter().rev().filter(|s| !s.new);
-        let mut all: Vec<(Place, u64)> = old
+        let mut all: Vec<(InsertionPlace, u64)> = old
             .filter_map(|s| {
                 first = first.min(history.change(s.change)?.0.0);
                 Some((s.stop.place?, first))
@@ -109,7 +109,7 @@ impl Unseen {
 }
 
 /// Determines all times and fills in the insertions.
-pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [CorePlan]) -> Times {
+pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [CorePlan]) -> PlannedTimes {
     let mut sights: HashMap<u32, Sights> = HashMap::new();
     for (n, core) in cores.iter().enumerate() {
         for s in &core.scan.sights {
@@ -118,7 +118,7 @@ pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [Core
         }
     }
     let unseen: Vec<Unseen> = cores.iter().map(|c| Unseen::of(c, history)).collect();
-    let mut times = Times::default();
+    let mut times = PlannedTimes::default();
     for _ in 0..ROUNDS {
         let turns = settle_turns(clock, cores);
         let before: usize = cores.iter().map(|c| c.insertions.len()).sum();
@@ -209,7 +209,7 @@ fn settle_turns(clock: &PerfClock, cores: &mut [CorePlan]) -> bool {
 }
 
 fn misattributed(core: &CorePlan, raised: &Raised) -> u64 {
-    let wrong = |turn: &&crate::scan::Change| {
+    let wrong = |turn: &&crate::scan::TurnChange| {
         let time = core.turn_times.get(turn.turn).copied().unwrap_or(0);
         raised.at(&turn.first) < time || (turn.before.place.is_some() && raised.at(&turn.before) >= time)
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 use super::*;
-use crate::scan::{Change as TurnChange, Sight};
+use crate::scan::{Sight, TurnChange};
 use jportal_capture::Header;
 use jportal_machine_flow::Patch;
 use jportal_units::{Address, AddressRange, CodeId};
@@ -26,7 +26,7 @@ fn history(patches: &[u64]) -> CodeHistory {
 }
 
 fn stop(offset: u64, time: u64) -> Stop {
-    Stop { place: Some(Place { offset, outcome: 0 }), time: BASE + time }
+    Stop { place: Some(InsertionPlace { offset, outcome: 0 }), time: BASE + time }
 }
 
 fn sight(change: u32, new: bool, stop: Stop) -> Sight {

@@ -23,7 +23,7 @@ use jportal_units::Core;
 /// A place in a core's trace at which a packet can be inserted: before the outcome `outcome` of
 /// the packet at `offset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct InsertionPlace {
     /// Offset of the packet.
     pub offset: u64,
     /// Number of an outcome in a TNT; the oldest is 0.
@@ -34,7 +34,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stop {
     /// Its place; `None` if there is none.
-    pub place: Option<Place>,
+    pub place: Option<InsertionPlace>,
     /// perf's time there.
     pub time: u64,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Sight {
 
 /// The first stop of a thread's turn on the core, and the last stop of the previous thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct TurnChange {
     /// Number of the turn.
     pub turn: usize,
     /// The last stop before the turn.
@@ -68,7 +68,7 @@ pub(crate) struct Scan {
     /// In order of place.
     pub sights: Vec<Sight>,
     /// In order of place.
-    pub turns: Vec<Change>,
+    pub turns: Vec<TurnChange>,
     /// Number of CYC packets.
     pub cycles: u64,
     /// Time of the first timing packet.
@@ -230,7 +230,7 @@ impl Scanner<'_> {
         }
         if let Some(turn) = turn {
             self.be_quiet();
-            self.out.turns.push(Change { turn, before: self.last, first: stop });
+            self.out.turns.push(TurnChange { turn, before: self.last, first: stop });
         }
         self.last = stop;
         self.last_old = stop.time;
@@ -251,8 +251,8 @@ impl Scanner<'_> {
     }
 }
 
-fn place(offset: u64, outcome: u8) -> Option<Place> {
-    Some(Place { offset, outcome })
+fn place(offset: u64, outcome: u8) -> Option<InsertionPlace> {
+    Some(InsertionPlace { offset, outcome })
 }
 
 #[cfg(test)]

@@ -105,15 +105,15 @@ fn what_was_decided_between_two_walks_concerns_the_next_one() {
 #[test]
 fn threads_change_between_a_stop_and_the_next() {
     let (scan, marks) = scanned(&[]);
-    let place = |n: usize| Some(Place { offset: marks[n], outcome: 0 });
+    let place = |n: usize| Some(InsertionPlace { offset: marks[n], outcome: 0 });
     assert_eq!(scan.turns.len(), 2);
     assert_eq!(
         scan.turns[0],
-        Change { turn: 0, before: Stop::default(), first: Stop { place: place(0), time: 1000 } }
+        TurnChange { turn: 0, before: Stop::default(), first: Stop { place: place(0), time: 1000 } }
     );
     // An interrupt's TIP.PGD stops at the place of its FUP: nothing may come between the two.
     let (before, first) = (Stop { place: place(6), time: 3000 }, Stop { place: place(7), time: 4000 });
-    assert_eq!(scan.turns[1], Change { turn: 1, before, first });
+    assert_eq!(scan.turns[1], TurnChange { turn: 1, before, first });
 }
 
 #[test]

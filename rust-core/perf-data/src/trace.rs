@@ -7,14 +7,14 @@ use crate::error::Error;
 use crate::file::{DataFile, TraceWriter};
 use crate::packets::{self, Unit};
 use crate::plan::CorePlan;
-use crate::scan::Place;
+use crate::scan::InsertionPlace;
 use jportal_capture::CaptureReader;
 use jportal_pt_packet::{Encoder, Packet, Tnt};
 use std::io::{Seek, Write};
 
 /// Counts of what was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenCounts {
     /// Bytes, including inserted packets.
     pub bytes: u64,
     /// Inserted TSC packets.
@@ -27,7 +27,7 @@ pub(crate) struct Written {
 
 struct Rewriter<'p> {
     clock: TraceClock,
-    insertions: std::iter::Peekable<std::collections::btree_map::Iter<'p, Place, u64>>,
+    insertions: std::iter::Peekable<std::collections::btree_map::Iter<'p, InsertionPlace, u64>>,
     /// Stretches in which a timing packet has to precede each TIP.PGE.
     quiet: std::iter::Peekable<std::slice::Iter<'p, (u64, u64)>>,
     /// The time of the last inserted packet.
@@ -35,7 +35,7 @@ struct Rewriter<'p> {
     /// The crystal tick that the last inserted packet carries.
     told: Option<u64>,
     out: Encoder,
-    written: Written,
+    written: WrittenCounts,
 }
 
 impl Rewriter<'_> {
@@ -43,11 +43,11 @@ impl Rewriter<'_> {
     fn unit(&mut self, unit: &Unit<'_>) {
         let Some(packet) = unit.packet else { return self.out.raw(unit.bytes) };
         if let Packet::TntShort(tnt) | Packet::TntLong(tnt) = packet
-            && self.is_due(Place { offset: unit.offset, outcome: tnt.len })
+            && self.is_due(InsertionPlace { offset: unit.offset, outcome: tnt.len })
         {
             return self.tnt(unit.offset, tnt);
         }
-        if !self.due(Place { offset: unit.offset, outcome: 0 })
+        if !self.due(InsertionPlace { offset: unit.offset, outcome: 0 })
             && matches!(packet, Packet::TipPge(_))
             && self.is_quiet(unit.offset)
         {
@@ -70,7 +70,7 @@ impl Rewriter<'_> {
         matches!((self.told, self.clock.last_tick()), (Some(told), Some(tick)) if tick >> shift <= told >> shift)
     }
 
-    fn is_due(&mut self, place: Place) -> bool {
+    fn is_due(&mut self, place: InsertionPlace) -> bool {
         self.insertions.peek().is_some_and(|i| *i.0 <= place)
     }
 
@@ -80,7 +80,7 @@ impl Rewriter<'_> {
     }
 
     /// Inserts the packets that are due before `place`. Returns whether there are any.
-    fn due(&mut self, place: Place) -> bool {
+    fn due(&mut self, place: InsertionPlace) -> bool {
         let mut latest = None;
         while let Some((_, &tsc)) = self.insertions.next_if(|i| *i.0 <= place) {
             latest = latest.max(Some(tsc));
@@ -105,7 +105,7 @@ impl Rewriter<'_> {
     fn tnt(&mut self, offset: u64, tnt: Tnt) {
         let mut from = 0;
         for outcome in 0..tnt.len {
-            let place = Place { offset, outcome };
+            let place = InsertionPlace { offset, outcome };
             if self.is_due(place) {
                 self.part(tnt, from, outcome);
                 from = outcome;
@@ -144,7 +144,7 @@ pub(crate) fn write<W: Write + Seek>(
     clock: TraceClock,
     edges: &[u64],
     file: &mut DataFile<W>,
-) -> Result<(Written, Edges), Error> {
+) -> Result<(WrittenCounts, Edges), Error> {
     let core = plan.core;
     let first = reader.pt(core).first().map_or(0, |p| p.offset);
     let mut writer = TraceWriter::new(core.0, first, plan.scan.begins.max(1));
@@ -155,7 +155,7 @@ pub(crate) fn write<W: Write + Seek>(
         latest: 0,
         told: None,
         out: Encoder::new(),
-        written: Written::default(),
+        written: WrittenCounts::default(),
     };
     let mut moved = Edges::default();
     let mut edges = edges.iter().copied().peekable();

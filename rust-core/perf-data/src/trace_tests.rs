@@ -12,7 +12,7 @@ fn rewritten(
     crystal: Option<Crystal>,
 ) -> Vec<Packet> {
     let all: Insertions =
-        insertions.iter().map(|&(offset, outcome, t)| (Place { offset, outcome }, t)).collect();
+        insertions.iter().map(|&(offset, outcome, t)| (InsertionPlace { offset, outcome }, t)).collect();
     let mut rewriter = Rewriter {
         clock: TraceClock::new(crystal, 0),
         insertions: all.iter().peekable(),
@@ -20,7 +20,7 @@ fn rewritten(
         latest: 0,
         told: None,
         out: Encoder::new(),
-        written: Written::default(),
+        written: WrittenCounts::default(),
     };
     let mut decoder = PacketDecoder::new(bytes);
     while let Some((offset, packet)) = decoder.next_packet().unwrap() {

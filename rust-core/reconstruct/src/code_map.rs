@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// One bytecode in the form that the dispatch follower needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct DispatchStep {
     /// The opcode that the interpreter dispatches on (`wide` for prefixed ones).
     pub dispatched: Opcode,
     /// The opcode itself, without the `wide` prefix.
@@ -23,7 +23,7 @@ pub(crate) struct Step {
 /// All bytecodes of a method by bci; `None` inside an instruction.
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap {
-    steps: Box<[Option<Step>]>,
+    steps: Box<[Option<DispatchStep>]>,
 }
 
 impl CodeMap {
@@ -35,7 +35,7 @@ impl CodeMap {
         let mut at = 0;
         while let Ok(i) = Instruction::at(code, at) {
             let Ok(target) = i.branch_target() else { break };
-            steps[at] = Some(Step {
+            steps[at] = Some(DispatchStep {
                 dispatched: if i.wide { Opcode::WIDE } else { i.opcode },
                 opcode: i.opcode,
                 transfer: i.opcode.transfer(),
@@ -48,7 +48,7 @@ impl CodeMap {
     }
     /// The bytecode at `bci`.
     #[inline]
-    pub(crate) fn step(&self, bci: Bci) -> Option<&Step> {
+    pub(crate) fn step(&self, bci: Bci) -> Option<&DispatchStep> {
         self.steps.get(usize::from(bci.0))?.as_ref()
     }
 }

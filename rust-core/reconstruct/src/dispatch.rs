@@ -2,12 +2,12 @@
 
 //! Follows template dispatches: which bytecode of which method begins.
 
-use crate::code_map::Step;
+use crate::code_map::DispatchStep;
 use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted, Resume};
 use crate::handlers::may_choose;
 use crate::machine::{Machine, push_run};
-use crate::outcome::{Outcome, next_bci};
+use crate::outcome::{BranchOutcomes, next_bci};
 use jportal_bytecode::Opcode;
 use jportal_flow::{EventKind, Tier};
 use jportal_units::{Bci, MethodId};
@@ -28,7 +28,7 @@ impl Machine<'_> {
         };
         if t.wide {
             // The dispatch of the `wide` prefix was the one that counts.
-            self.outcome = Outcome::default();
+            self.outcome = BranchOutcomes::default();
             return Ok(());
         }
         let (bci, follows) = self.next_position(&frame)?;
@@ -72,7 +72,7 @@ impl Machine<'_> {
             at = Bci(bci.0.wrapping_add(offset.into()));
             self.emit_interpreted(method, at, Some(bci));
         }
-        self.outcome = Outcome::of(t.search);
+        self.outcome = BranchOutcomes::of(t.search);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             *f = Interpreted::new(method, Some(at));
         }
@@ -131,7 +131,7 @@ impl Machine<'_> {
         Err(Contradiction::NoOutcome { opcode: Opcode::ATHROW, bci: at, method: self.name(method) }.into())
     }
     #[inline]
-    pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Walk<Step> {
+    pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Walk<DispatchStep> {
         self.shared
             .maps
             .of(method)

@@ -2,7 +2,7 @@
 
 //! The shadow stack: the decoder's model of a thread's frames.
 
-use crate::outcome::Outcome;
+use crate::outcome::BranchOutcomes;
 use jportal_flow::{Cause, Tier};
 use jportal_machine_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
@@ -166,7 +166,7 @@ pub(crate) enum Frame {
     },
     /// The VM called Java from here (call stub). Holds the pending state of the frame below.
     Upcall {
-        outcome: Outcome,
+        outcome: BranchOutcomes,
         throwing: bool,
     },
 }

@@ -73,7 +73,7 @@ fn installed(history: &CodeHistory) -> HashMap<CodeId, &[u8]> {
 
 /// The place of a list of markers.
 #[derive(Clone, Copy)]
-enum Place {
+enum MarkerPlace {
     At(u32),
     Behind { edge: u32, to: u32 },
 }
@@ -96,13 +96,13 @@ impl Search<'_, '_> {
         // does not exist yet.
         let entered = |offset: u32| offset >= self.n.verified_entry;
         let at = self.markers.offsets().filter(|o| entered(o.0));
-        let at = at.map(|(offset, list)| (Place::At(offset), list));
+        let at = at.map(|(offset, list)| (MarkerPlace::At(offset), list));
         let on = self.markers.edges().filter(|e| e.1 < Outcome::Exception as u8);
-        let on = on.map(|(from, _, to, list)| (Place::Behind { edge: from, to }, list));
+        let on = on.map(|(from, _, to, list)| (MarkerPlace::Behind { edge: from, to }, list));
         let lists: Vec<_> = at.chain(on).collect();
         for (place, list) in lists {
             let offset = match place {
-                Place::At(offset) | Place::Behind { edge: offset, .. } => offset,
+                MarkerPlace::At(offset) | MarkerPlace::Behind { edge: offset, .. } => offset,
             };
             list.windows(2).for_each(|pair| self.step(offset, pair[0], pair[1]));
             if let Some(&last) = list.last() {
@@ -134,11 +134,11 @@ impl Search<'_, '_> {
         may
     }
     /// Follows every way from `place` to the next markers.
-    fn walk(&mut self, place: Place, last: Marker) {
+    fn walk(&mut self, place: MarkerPlace, last: Marker) {
         let mut seen = HashSet::new();
         let mut open = match place {
-            Place::At(offset) => vec![(offset, true)],
-            Place::Behind { to, .. } => vec![(to, false)],
+            MarkerPlace::At(offset) => vec![(offset, true)],
+            MarkerPlace::Behind { to, .. } => vec![(to, false)],
         };
         while let Some((offset, passed)) = open.pop() {
             if offset >= self.n.stub || !seen.insert(offset) {

@@ -3,7 +3,7 @@
 //! Assigns each stretch to a machine: one machine per thread, with its sink.
 
 use crate::batch::Batch;
-use crate::machine::{Machine, Place, Shared};
+use crate::machine::{Machine, Shared, StreamPlace};
 use crate::stretches::{Blind, Stretch};
 use crate::summary::ThreadSummary;
 use crate::watch::Watcher;
@@ -41,7 +41,7 @@ impl Lane<'_> {
     /// events.
     pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
         let machine = &mut self.machine;
-        machine.place = Place { core: stretch.core, offset: batch.offset };
+        machine.place = StreamPlace { core: stretch.core, offset: batch.offset };
         match watcher.filter(|w| w.wants(&self.info)) {
             None => {
                 for item in &batch.items {
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Names(Vec<String>);
+    struct ThreadNames(Vec<String>);
     struct Nothing;
     impl FlowSink for Nothing {
         fn events(&mut self, _: &[Event]) {}
         fn end(self: Box<Self>) {}
     }
-    impl FlowConsumer for Names {
+    impl FlowConsumer for ThreadNames {
         fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
             self.0.push(info.name.clone());
             Box::new(Nothing)
@@ -252,7 +252,7 @@ mod tests {
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
-        let mut seen = Names::default();
+        let mut seen = ThreadNames::default();
         let mut lanes = Lanes::new(&shared, only, &mut seen);
         let names = stretches.iter().map(|&(core, tid, since, closed)| {
             let at = StreamOffset(0);
@@ -304,7 +304,7 @@ mod tests {
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
-        let mut seen = Names::default();
+        let mut seen = ThreadNames::default();
         let mut lanes = Lanes::new(&shared, None, &mut seen);
         let at = StreamOffset(0);
         let stretch = |closed| Stretch {
@@ -334,23 +334,23 @@ mod tests {
     fn flows_end_in_order_of_start() {
         /// Notes the threads whose flows have ended.
         #[derive(Default)]
-        struct Ends(Arc<Mutex<Vec<u32>>>);
-        struct End(u32, Arc<Mutex<Vec<u32>>>);
-        impl FlowSink for End {
+        struct EndOrder(Arc<Mutex<Vec<u32>>>);
+        struct EndRecorder(u32, Arc<Mutex<Vec<u32>>>);
+        impl FlowSink for EndRecorder {
             fn events(&mut self, _: &[Event]) {}
             fn end(self: Box<Self>) {
                 self.1.lock().unwrap().push(self.0);
             }
         }
-        impl FlowConsumer for Ends {
+        impl FlowConsumer for EndOrder {
             fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-                Box::new(End(info.tid.0, Arc::clone(&self.0)))
+                Box::new(EndRecorder(info.tid.0, Arc::clone(&self.0)))
             }
         }
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
-        let mut ends = Ends::default();
+        let mut ends = EndOrder::default();
         let mut lanes = Lanes::new(&shared, None, &mut ends);
         // The start of a thread that the VM did not report is not known.
         for tid in [9, MAIN, 35, 31, 38, 33, 30, 37, 32, 36, 39, 34] {

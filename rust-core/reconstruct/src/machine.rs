@@ -11,7 +11,7 @@ use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
 use crate::frame::{Compiled, Frame, Position};
-use crate::outcome::{Outcome, Reveals};
+use crate::outcome::{BranchOutcomes, Reveals};
 use crate::paths::{Ends, Paths};
 use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
@@ -70,7 +70,7 @@ impl<'a> Shared<'a> {
 
 /// The place in the PT streams from which the machine's input came.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct StreamPlace {
     pub core: Core,
     pub offset: StreamOffset,
 }
@@ -111,7 +111,7 @@ const TIME_STEP: u64 = 1 << 18;
 pub(crate) struct Machine<'a> {
     pub(crate) shared: &'a Shared<'a>,
     pub(crate) stack: Vec<Frame>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: BranchOutcomes,
     /// An exception is on its way through the top interpreted frame.
     pub(crate) throwing: bool,
     pub(crate) before: Before,
@@ -124,7 +124,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) now: Tsc,
     /// The last time that became an event.
     told: Tsc,
-    pub(crate) place: Place,
+    pub(crate) place: StreamPlace,
     pub(crate) out: Vec<Event>,
     /// Consecutive bytecodes are reported as one event, a run.
     pub(crate) runs: bool,
@@ -197,7 +197,7 @@ impl<'a> Machine<'a> {
         Self {
             shared,
             stack: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: BranchOutcomes::default(),
             throwing: false,
             before: Before::Nothing,
             orphan: None,
@@ -205,7 +205,7 @@ impl<'a> Machine<'a> {
             interrupted: None,
             now: Tsc(0),
             told: Tsc(0),
-            place: Place::default(),
+            place: StreamPlace::default(),
             out: Vec::new(),
             runs: false,
             counters: ThreadCounters::default(),
@@ -339,7 +339,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn lose(&mut self, gap: Gap) {
         self.settle_orphan();
         self.pop_all(FrameExit::Lost);
-        self.outcome = Outcome::default();
+        self.outcome = BranchOutcomes::default();
         self.throwing = false;
         self.before = Before::Nothing;
         self.interrupted = None;

@@ -10,7 +10,7 @@
 use crate::folds;
 use crate::frame::{Frame, Position, Restart, Run, Trail};
 use crate::machine::{Before, Machine};
-use crate::moves::{Target, Way};
+use crate::moves::{FrameMove, MoveTarget};
 use crate::paths::Ends;
 use crate::tags::CodeClass;
 use jportal_bytecode::{Opcode, Transfer};
@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
             Marker::Block { context, bci } => {
                 let mut chain = std::mem::take(&mut self.spare);
                 if fill(&mut chain, backwards(m, context, bci)) {
-                    self.advance(chain, Target::Block, Some(context));
+                    self.advance(chain, MoveTarget::Block, Some(context));
                 } else {
                     self.spare = chain;
                     self.lose_path(Cause::UnknownMethod);
@@ -336,7 +336,7 @@ impl<'a> Machine<'a> {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         let Some(p) = c.chain.last_mut() else { return };
         let (method, was) = (p.method, p.bci.replace(bci));
-        let mut way = Way::take(c.tier, &mut c.trail);
+        let mut way = FrameMove::take(c.tier, &mut c.trail);
         if way.lost.is_some() {
             let callers = c.chain[..c.chain.len() - 1].to_vec();
             way.callers = self.rounds(&callers, way.lost);
@@ -357,10 +357,10 @@ impl<'a> Machine<'a> {
     fn advance_inside(&mut self, n: &NMethod, scope: Option<u32>) {
         let mut chain = std::mem::take(&mut self.spare);
         fill(&mut chain, scope_positions(n, scope).map(Some));
-        self.advance(chain, Target::Inside, None);
+        self.advance(chain, MoveTarget::Inside, None);
     }
     /// The top frame's position becomes `to`, in the frames of the markers' `context`.
-    fn advance(&mut self, to: Vec<Position>, target: Target, context: Option<u32>) {
+    fn advance(&mut self, to: Vec<Position>, target: MoveTarget, context: Option<u32>) {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         if to.is_empty() {
             return;
@@ -368,12 +368,12 @@ impl<'a> Machine<'a> {
         let fresh = std::mem::take(&mut c.trail.fresh);
         // Debug info is valid even if the markers were not.
         c.trail.astray = false;
-        if !fresh && c.chain == to && target == Target::Inside {
+        if !fresh && c.chain == to && target == MoveTarget::Inside {
             self.spare = to;
             return;
         }
         let (old, tier) = (std::mem::take(&mut c.chain), c.tier);
-        let way = Way::take(tier, &mut c.trail);
+        let way = FrameMove::take(tier, &mut c.trail);
         let moved = if fresh {
             self.appear(&to, tier);
             true
@@ -383,7 +383,7 @@ impl<'a> Machine<'a> {
         let (chain, spare) = if moved { (to, old) } else { (old, to) };
         self.spare = spare;
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
-        if moved && (target == Target::Block || !same_frames(&self.spare, &chain)) {
+        if moved && (target == MoveTarget::Block || !same_frames(&self.spare, &chain)) {
             c.trail.context = context;
         }
         c.chain = chain;
@@ -393,11 +393,11 @@ impl<'a> Machine<'a> {
     }
     /// As [`Machine::move_marked`], but a move to a marker that nothing explains emits no
     /// events.
-    fn move_or_not(&mut self, old: &[Position], to: &[Position], target: Target, way: Way) -> bool {
+    fn move_or_not(&mut self, old: &[Position], to: &[Position], target: MoveTarget, way: FrameMove) -> bool {
         let length = self.out.len();
         // The move may extend the run that ends here, so the run is saved.
         let last = self.out.last().filter(|e| e.kind.executed().is_some()).cloned();
-        if self.move_marked(old, to, target, way) || target == Target::Inside {
+        if self.move_marked(old, to, target, way) || target == MoveTarget::Inside {
             return true;
         }
         self.take_back(length, way.tier);

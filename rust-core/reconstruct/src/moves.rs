@@ -17,7 +17,7 @@ use jportal_units::{Bci, MethodId};
 
 /// How the target of a move is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Target {
+pub(crate) enum MoveTarget {
     /// A marker: a block begins there, perhaps the same one again.
     Block,
     /// Debug info: a bytecode of the block that control is in.
@@ -38,7 +38,7 @@ pub(crate) enum Flight {
 
 /// How a frame moves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct FrameMove {
     pub tier: Tier,
     /// The path is lost, for this cause.
     pub lost: Option<Cause>,
@@ -50,7 +50,7 @@ pub(crate) struct Way {
     pub callers: u16,
 }
 
-impl Way {
+impl FrameMove {
     /// Takes from `trail` what is known of the path after the position. The next position
     /// starts without it.
     pub(crate) fn take(tier: Tier, trail: &mut Trail) -> Self {
@@ -82,8 +82,8 @@ impl Machine<'_> {
         &mut self,
         old: &[Position],
         new: &[Position],
-        target: Target,
-        mut way: Way,
+        target: MoveTarget,
+        mut way: FrameMove,
     ) -> bool {
         let mut explained = true;
         // A frame stays while its method and, for callers, its call site are the same.
@@ -98,7 +98,7 @@ impl Machine<'_> {
         if same < old.len() {
             explained &= if joint.is_some_and(|(was, is)| was.bci == is.bci)
                 && same == new.len()
-                && target == Target::Inside
+                && target == MoveTarget::Inside
             {
                 self.leave_to_call_site(&old[same..], &mut way)
             } else {
@@ -106,11 +106,11 @@ impl Machine<'_> {
             };
         }
         if let Some((was, is)) = joint
-            && (was.bci != is.bci || same == new.len() && target == Target::Block)
+            && (was.bci != is.bci || same == new.len() && target == MoveTarget::Block)
         {
             way.callers = self.rounds(&new[..same - 1], way.lost);
             explained &= self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { flight: Flight::Unseen, called: false, callers: 0, ..way };
+            way = FrameMove { flight: Flight::Unseen, called: false, callers: 0, ..way };
         } else {
             // The new callees may have been called before, in earlier rounds of a lost loop.
             way.callers = self.rounds(&new[..same], way.lost);
@@ -144,7 +144,7 @@ impl Machine<'_> {
         &mut self,
         gone: &[Position],
         joint: Option<(Position, Position)>,
-        way: &mut Way,
+        way: &mut FrameMove,
     ) -> bool {
         if way.lost == Some(Cause::MissingMarker) {
             self.leave_unknown(gone, way);
@@ -168,7 +168,7 @@ impl Machine<'_> {
     /// distinguish the caller's handlers (a catch type that is not loaded,
     /// `Parse::catch_inline_exceptions`): the code calls the stub that rethrows, and the VM
     /// looks for the handler.
-    fn leave_to_call_site(&mut self, gone: &[Position], way: &mut Way) -> bool {
+    fn leave_to_call_site(&mut self, gone: &[Position], way: &mut FrameMove) -> bool {
         if way.lost == Some(Cause::MissingMarker) {
             self.leave_unknown(gone, way);
         } else if way.tier == Tier::C2 || way.flight == Flight::Thrown {
@@ -179,7 +179,7 @@ impl Machine<'_> {
         true
     }
     /// The frames returned one after the other.
-    fn leave_by_return(&mut self, gone: &[Position], way: &mut Way) -> bool {
+    fn leave_by_return(&mut self, gone: &[Position], way: &mut FrameMove) -> bool {
         let mut explained = true;
         for p in gone.iter().rev() {
             explained &= self.move_in_frame(p.method, (p.bci, None), *way);
@@ -189,14 +189,14 @@ impl Machine<'_> {
     }
     /// The frames are gone. The markers contradict each other and do not say how the frames
     /// ended.
-    fn leave_unknown(&mut self, gone: &[Position], way: &mut Way) {
+    fn leave_unknown(&mut self, gone: &[Position], way: &mut FrameMove) {
         for p in gone.iter().rev() {
             self.emit_unresolved(p.method, (p.bci, None), way.tier, Cause::MissingMarker);
             self.leave(p, FrameExit::Unknown, way);
         }
     }
     /// The position's frame has ended. What follows happens in its caller.
-    fn leave(&mut self, p: &Position, exit: FrameExit, way: &mut Way) {
+    fn leave(&mut self, p: &Position, exit: FrameExit, way: &mut FrameMove) {
         self.emit(EventKind::Leave { method: p.method, exit });
         // The caller's bytecode has made its call, whatever bytecode it was.
         way.called = true;
@@ -209,7 +209,7 @@ impl Machine<'_> {
     /// An exception was thrown. Without a catcher, it left the outermost of the frames. With a
     /// catcher, it was thrown in one of the frames or in the catcher. Each frame inside the
     /// throwing one has returned.
-    fn leave_by_exception(&mut self, gone: &[Position], catcher: Option<Catcher>, way: &mut Way) {
+    fn leave_by_exception(&mut self, gone: &[Position], catcher: Option<Catcher>, way: &mut FrameMove) {
         for (i, p) in gone.iter().enumerate().rev() {
             let returns =
                 way.flight != Flight::Thrown && self.may_return_first(p, &gone[..i], catcher, way.lost);
@@ -266,13 +266,13 @@ impl Machine<'_> {
     fn may_return(&mut self, p: &Position) -> bool {
         self.paths.hop(self.shared, p.method, (p.bci, None)).path.is_some()
     }
-    fn may_throw(&self, p: &Position, way: &Way) -> bool {
+    fn may_throw(&self, p: &Position, way: &FrameMove) -> bool {
         way.flight != Flight::Unseen
             || way.lost.is_some()
             || throwers(self.shared, *p, way.called, None, Thrown::Athrow) != Throwers::Nobody
     }
     /// An exception leaves the frame. Emits the bytecodes that lead to the throwing one.
-    fn move_to_throw(&mut self, p: &Position, way: &Way) {
+    fn move_to_throw(&mut self, p: &Position, way: &FrameMove) {
         // There are no such bytecodes if the exception was thrown at exactly the position, or
         // before the first bytecode (by a stack overflow, for example).
         if way.lost.is_none() && (way.flight == Flight::Thrown || p.bci.is_none()) {
@@ -291,7 +291,7 @@ impl Machine<'_> {
     }
     /// Emits the bytecodes of one frame between two positions. Returns whether an edge or an
     /// exception explains the step.
-    pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) -> bool {
+    pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: FrameMove) -> bool {
         let hop = self.paths.hop(self.shared, method, ends);
         let hides = hop.hides || hop.calls && !way.called;
         if let Some(path) = hop.path.as_deref()
@@ -339,7 +339,7 @@ impl Machine<'_> {
         method: MethodId,
         (from, handler): (Bci, Bci),
         edge: bool,
-        way: Way,
+        way: FrameMove,
     ) -> Option<Cause> {
         let at = Position { method, bci: Some(from) };
         let path = match way.flight {
@@ -375,7 +375,7 @@ impl Machine<'_> {
             return self.leave_unseen(chain, FrameExit::Return);
         }
         let mut way =
-            Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called, callers: 0 };
+            FrameMove { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called, callers: 0 };
         let mut left = chain;
         // The inlined frames may have ended in another way.
         if let (Some(Cause::MissingMarker), [outermost, inlined @ ..]) = (trail.lost, chain) {
@@ -395,7 +395,7 @@ impl Machine<'_> {
         // It is not known which of the bytecodes that the interpreter would execute again
         // threw.
         let lost = trail.lost.or(trail.restart.map(|restart| restart.cause));
-        let mut way = Way { tier, lost, flight, called: trail.called, callers: 0 };
+        let mut way = FrameMove { tier, lost, flight, called: trail.called, callers: 0 };
         self.leave_by_exception(chain, None, &mut way);
     }
     /// Ends frames whose positions are not known.

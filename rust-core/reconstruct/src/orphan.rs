@@ -5,7 +5,7 @@
 //! template's jumps say where a branch went. Nothing says to which method the bytecode belongs.
 
 use crate::machine::Machine;
-use crate::outcome::Outcome;
+use crate::outcome::BranchOutcomes;
 use jportal_bytecode::{Opcode, Transfer};
 use jportal_flow::{EventKind, Orphan};
 use jportal_vm_image::Template;
@@ -15,7 +15,7 @@ impl Machine<'_> {
     pub(crate) fn dispatch_orphan(&mut self, t: Template) {
         self.settle_orphan();
         self.throwing = false;
-        self.outcome = Outcome::of(t.search);
+        self.outcome = BranchOutcomes::of(t.search);
         // The bytecode itself is dispatched after the prefix.
         if t.java == Opcode::WIDE {
             return;

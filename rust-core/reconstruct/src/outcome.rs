@@ -2,7 +2,7 @@
 
 //! What the branches inside a template reveal about the bytecode it executes.
 
-use crate::code_map::Step;
+use crate::code_map::DispatchStep;
 use crate::contradiction::{Contradiction, Walk};
 use jportal_bytecode::{Instruction, Method, Opcode, Transfer};
 use jportal_units::Bci;
@@ -10,7 +10,7 @@ use jportal_vm_image::interpreter::{Reveal, SwitchSearch};
 
 /// Branch outcomes seen since the current bytecode was dispatched.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct BranchOutcomes {
     /// Conditional jumps seen, without those of reveals.
     count: u32,
     /// The outcomes of the first two: bit 0 is the first.
@@ -21,19 +21,19 @@ pub(crate) struct Outcome {
     missed: bool,
     /// How the template of a `lookupswitch` searches.
     search: Option<SwitchSearch>,
-    collecting: Option<Collector>,
+    collecting: Option<RevealedBits>,
     revealed: Option<(Reveal, u64)>,
 }
 
 /// A revealed value whose bits are being collected, least significant first.
 #[derive(Clone, Copy, Debug)]
-struct Collector {
+struct RevealedBits {
     what: Reveal,
     value: u64,
     bits: u8,
 }
 
-impl Outcome {
+impl BranchOutcomes {
     /// Nothing seen so far of a bytecode whose template uses this search.
     #[inline]
     pub(crate) fn of(search: Option<SwitchSearch>) -> Self {
@@ -41,7 +41,7 @@ impl Outcome {
     }
     /// The outcome of the conditional jump that shows one bit of a revealed value.
     pub(crate) fn reveal_bit(&mut self, what: Reveal, taken: bool) {
-        let c = self.collecting.get_or_insert(Collector { what, value: 0, bits: 0 });
+        let c = self.collecting.get_or_insert(RevealedBits { what, value: 0, bits: 0 });
         if c.bits < 64 {
             c.value |= u64::from(!taken) << c.bits;
         }
@@ -101,8 +101,8 @@ pub(crate) struct Reveals {
 pub(crate) fn next_bci(
     method: &Method,
     bci: Bci,
-    step: &Step,
-    outcome: &Outcome,
+    step: &DispatchStep,
+    outcome: &BranchOutcomes,
     reveals: Reveals,
 ) -> Walk<Bci> {
     let none = || no_outcome(method, bci, step);
@@ -123,16 +123,22 @@ pub(crate) fn next_bci(
 }
 
 #[cold]
-fn no_outcome(method: &Method, bci: Bci, step: &Step) -> Box<Contradiction> {
+fn no_outcome(method: &Method, bci: Bci, step: &DispatchStep) -> Box<Contradiction> {
     Contradiction::NoOutcome { opcode: step.opcode, bci, method: method.qualified_name() }.into()
 }
 
 #[cold]
-fn bad(method: &Method, bci: Bci, step: &Step, value: u64) -> Box<Contradiction> {
+fn bad(method: &Method, bci: Bci, step: &DispatchStep, value: u64) -> Box<Contradiction> {
     Contradiction::BadOutcome { opcode: step.opcode, bci, value, method: method.qualified_name() }.into()
 }
 
-fn switch(method: &Method, bci: Bci, step: &Step, outcome: &Outcome, reveals: Reveals) -> Walk<Bci> {
+fn switch(
+    method: &Method,
+    bci: Bci,
+    step: &DispatchStep,
+    outcome: &BranchOutcomes,
+    reveals: Reveals,
+) -> Walk<Bci> {
     let none = || no_outcome(method, bci, step);
     let i = Instruction::at(&method.code, bci.0.into()).map_err(|_| none())?;
     let n = i.switch_len();
@@ -165,15 +171,15 @@ fn switch(method: &Method, bci: Bci, step: &Step, outcome: &Outcome, reveals: Re
 mod tests {
     use super::*;
 
-    fn feed(outcomes: &[bool]) -> Outcome {
-        let mut o = Outcome::default();
+    fn feed(outcomes: &[bool]) -> BranchOutcomes {
+        let mut o = BranchOutcomes::default();
         outcomes.iter().for_each(|&t| o.conditional(t));
         o
     }
 
     #[test]
     fn reveal_collects_bits_from_the_lowest() {
-        let mut o = Outcome::default();
+        let mut o = BranchOutcomes::default();
         for (bit, more) in [(0, true), (1, true), (1, false)] {
             o.reveal_bit(Reveal::Ret, bit == 0);
             o.conditional(more);

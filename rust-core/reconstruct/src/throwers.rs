@@ -10,7 +10,7 @@
 //! from a call (an uncommon trap, a stub of C1) or a fault, whose debug info names the
 //! bytecode.
 
-use crate::code_map::Step;
+use crate::code_map::DispatchStep;
 use crate::frame::Position;
 use crate::machine::Shared;
 use jportal_bytecode::{Method, Opcode, Transfer};
@@ -86,7 +86,7 @@ pub(crate) fn reaches(m: &Method, bci: Bci, to: Option<Bci>) -> bool {
 
 /// Whether compiled code may throw for the bytecode, without a call, an exception that reaches
 /// `to`.
-fn may_throw(m: &Method, (bci, step): (Bci, &Step), to: Option<Bci>, thrown: Thrown) -> bool {
+fn may_throw(m: &Method, (bci, step): (Bci, &DispatchStep), to: Option<Bci>, thrown: Thrown) -> bool {
     let throws = match step.opcode {
         Opcode::ATHROW => true,
         // It is not known what an intrinsic throws, so any invoke may throw.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::driver::{DecodeOptions, Progress, decode_watched};
 use crate::error::Error;
-use crate::machine::Place;
+use crate::machine::StreamPlace;
 use crate::recording::Recording;
 use jportal_bytecode::Method;
 use jportal_capture::schema::{compilers, edge_outcomes};
@@ -75,7 +75,7 @@ const BEHIND: usize = 3;
 
 #[derive(Debug)]
 struct Raw {
-    place: Place,
+    place: StreamPlace,
     time: Tsc,
     item: Item,
     first_event: u64,
@@ -100,7 +100,7 @@ impl Watcher {
         self.rest == Some(0)
     }
     /// The thread took `item`, which caused `events`.
-    pub(crate) fn step(&mut self, place: Place, time: Tsc, item: &Item, events: &[Event]) {
+    pub(crate) fn step(&mut self, place: StreamPlace, time: Tsc, item: &Item, events: &[Event]) {
         let first_event = self.seen;
         self.seen += events.len() as u64;
         if self.is_done() || matches!(item, Item::Time(_)) && events.is_empty() {

@@ -17,7 +17,7 @@ mod common;
 
 use common::{FakeUnit, KIND, commit_from_threads, unit_config};
 use jportal_perf_abi::emulated::{ENVIRONMENT, Mode};
-use jportal_recorder::{Config, Recorder, Source, StopReason};
+use jportal_recorder::{Recorder, RecordingConfig, Source, StopReason};
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -35,7 +35,8 @@ fn main() {
 }
 
 fn start(capture: &Path, source: Source) -> Recorder {
-    let config = Config { path: capture.into(), source, ring_bytes: 64 << 10, ..Config::default() };
+    let config =
+        RecordingConfig { path: capture.into(), source, ring_bytes: 64 << 10, ..RecordingConfig::default() };
     Recorder::start(config).unwrap_or_else(|e| panic!("{e}"))
 }
 

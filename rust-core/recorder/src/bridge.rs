@@ -21,7 +21,7 @@
 //! | 10   | there is nothing to dump, or the dump failed        |
 
 use crate::code_memory;
-use crate::config::{Config, Source};
+use crate::config::{RecordingConfig, Source};
 use crate::device;
 use crate::dump::SlowCall;
 use crate::error::Error;
@@ -216,7 +216,7 @@ fn quiet_panics() {
 
 /// # Safety
 /// The pointers are null or NUL-terminated strings, `log` is 0 or a function as described.
-unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
+unsafe fn to_config(from: &RecorderConfig) -> Result<RecordingConfig, Error> {
     let bytes = |p: *const c_char| {
         if p.is_null() {
             return &[][..];
@@ -233,7 +233,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
             rule: "it needs a file name",
         });
     }
-    Ok(Config {
+    Ok(RecordingConfig {
         path: std::ffi::OsStr::from_bytes(path).into(),
         source: Source::try_from(from.source)?,
         ring_bytes: from.ring_size,
@@ -272,9 +272,10 @@ unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
 fn recorder_filters_files_only(source: i32) -> bool {
     entry(false, || match (recorder(), Source::try_from(source)) {
         (Some(recorder), _) => recorder.filters_files_only(),
-        (None, Ok(source)) => {
-            device::will_filter_files_only(Arc::new(Linux), &Config { source, ..Config::default() })
-        }
+        (None, Ok(source)) => device::will_filter_files_only(
+            Arc::new(Linux),
+            &RecordingConfig { source, ..RecordingConfig::default() },
+        ),
         (None, Err(_)) => false,
     })
 }

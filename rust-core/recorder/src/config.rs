@@ -47,7 +47,7 @@ const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
 
 /// What to record, and into which file.
 #[derive(Clone, Default)]
-pub struct Config {
+pub struct RecordingConfig {
     /// Path of the capture.
     pub path: PathBuf,
     /// Where PT comes from.
@@ -73,7 +73,7 @@ pub struct Config {
     pub log: Log,
 }
 
-impl Config {
+impl RecordingConfig {
     /// The ring's size after rounding.
     pub(crate) fn ring_size(&self) -> Result<u64, Error> {
         let bytes = if self.ring_bytes == 0 { DEFAULT_RING } else { self.ring_bytes };

@@ -9,7 +9,7 @@ mod perf;
 pub use emulated::Emulated;
 pub use perf::Perf;
 
-use crate::config::{Config, Source};
+use crate::config::{RecordingConfig, Source};
 use crate::error::Error;
 use jportal_capture::header::sources;
 use jportal_capture::{FilterRange, PtConfig, TimeConversion};
@@ -55,7 +55,7 @@ pub trait Device: Send + Sync {
     }
     /// Opens the device and returns the consuming half of each core's rings with the core's
     /// number. The calling thread and those that it creates later are traced. With
-    /// [`Config::attach`], so are the threads that exist when the device is enabled, except
+    /// [`RecordingConfig::attach`], so are the threads that exist when the device is enabled, except
     /// `own`, the recorder's threads.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ pub trait Device: Send + Sync {
 ///
 /// # Errors
 /// When there is none or it cannot be used; the message names a remedy.
-pub fn open(config: &Config) -> Result<Box<dyn Device>, Error> {
+pub fn open(config: &RecordingConfig) -> Result<Box<dyn Device>, Error> {
     open_on(Arc::new(Linux), config, std::env::var_os(ENVIRONMENT))
 }
 
@@ -120,7 +120,7 @@ pub fn open(config: &Config) -> Result<Box<dyn Device>, Error> {
 /// As [`open`].
 pub fn open_on(
     kernel: Arc<dyn Kernel>,
-    config: &Config,
+    config: &RecordingConfig,
     unit: Option<OsString>,
 ) -> Result<Box<dyn Device>, Error> {
     let unit = unit.filter(|path| !path.is_empty());
@@ -145,7 +145,7 @@ pub fn open_on(
 
 /// Whether a recording that starts later could be filtered only if the code cache is the memory
 /// of a file ([`Device::filters_files_only`]).
-pub fn will_filter_files_only(kernel: Arc<dyn Kernel>, config: &Config) -> bool {
+pub fn will_filter_files_only(kernel: Arc<dyn Kernel>, config: &RecordingConfig) -> bool {
     if !matches!(config.source, Source::Auto | Source::Perf) {
         return false;
     }

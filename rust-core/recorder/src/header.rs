@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-use crate::config::Config;
+use crate::config::RecordingConfig;
 use crate::device::{Cpu, Device};
 use crate::sys;
 use jportal_capture::Header;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The header with what is known when the recording starts.
-pub(crate) fn at_start(config: &Config, device: &dyn Device) -> Header {
+pub(crate) fn at_start(config: &RecordingConfig, device: &dyn Device) -> Header {
     let cpu = device.cpu().unwrap_or_else(|| {
         let (vendor, family, model, stepping) = sys::cpu();
         Cpu { vendor, family, model, stepping }

@@ -35,7 +35,7 @@ mod session;
 mod sys;
 mod window;
 
-pub use config::{Config, Source};
+pub use config::{RecordingConfig, Source};
 pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};

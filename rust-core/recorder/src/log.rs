@@ -16,10 +16,10 @@ pub enum Level {
 
 /// The destination of log lines: none, the VM, or a test.
 #[derive(Clone, Default)]
-pub struct Log(Target);
+pub struct Log(LogTarget);
 
 #[derive(Clone, Default)]
-enum Target {
+enum LogTarget {
     #[default]
     Nowhere,
     Vm(Callback),
@@ -28,27 +28,27 @@ enum Target {
 
 impl Log {
     pub(crate) fn to_vm(callback: Option<Callback>) -> Self {
-        Self(callback.map_or(Target::Nowhere, Target::Vm))
+        Self(callback.map_or(LogTarget::Nowhere, LogTarget::Vm))
     }
 
     /// A log that keeps its lines.
     pub fn to_memory() -> Self {
-        Self(Target::Memory(Arc::default()))
+        Self(LogTarget::Memory(Arc::default()))
     }
 
     /// The lines of a log made by [`Log::to_memory`].
     pub fn lines(&self) -> Vec<(Level, String)> {
         match &self.0 {
-            Target::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            LogTarget::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             _ => Vec::new(),
         }
     }
 
     pub(crate) fn line(&self, level: Level, text: &str) {
         match &self.0 {
-            Target::Nowhere => {}
-            Target::Vm(callback) => callback.call(level as i32, text),
-            Target::Memory(lines) => {
+            LogTarget::Nowhere => {}
+            LogTarget::Vm(callback) => callback.call(level as i32, text),
+            LogTarget::Memory(lines) => {
                 lines.lock().unwrap_or_else(PoisonError::into_inner).push((level, text.into()));
             }
         }

@@ -2,7 +2,7 @@
 
 //! One recording: its threads, from start to stop.
 
-use crate::config::Config;
+use crate::config::RecordingConfig;
 use crate::device::{self, Device};
 use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::dump::{self, SlowCall};
@@ -56,13 +56,13 @@ impl StopReason {
 pub struct Recorder {
     session: Arc<Session>,
     /// `None` once the recording has been stopped.
-    threads: Mutex<Option<Threads>>,
+    threads: Mutex<Option<RecorderThreads>>,
     /// Threads that write dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
 }
 
-struct Threads {
+struct RecorderThreads {
     drains: Vec<JoinHandle<()>>,
     consumer: JoinHandle<()>,
 }
@@ -72,11 +72,11 @@ impl Recorder {
     ///
     /// # Errors
     /// When one of them cannot be opened; then nothing is left running and no ring file stays.
-    pub fn start(config: Config) -> Result<Self, Error> {
+    pub fn start(config: RecordingConfig) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_blocked(config))
     }
 
-    fn start_blocked(config: Config) -> Result<Self, Error> {
+    fn start_blocked(config: RecordingConfig) -> Result<Self, Error> {
         let device = device::open(&config)?;
         Self::start_on(config, device)
     }
@@ -85,14 +85,14 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::start`].
-    pub fn start_on(config: Config, device: Box<dyn Device>) -> Result<Self, Error> {
+    pub fn start_on(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_on_blocked(config, device))
     }
 
     /// Creates the recorder's threads first: the device traces this thread and those that it
     /// creates after `rings`, so the recorder's own are not traced. On an error the threads'
     /// channels close and the threads end.
-    fn start_on_blocked(config: Config, device: Box<dyn Device>) -> Result<Self, Error> {
+    fn start_on_blocked(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
         let end = Arc::new(Mutex::new(StopReason::Exit));
         let consumer = WaitingConsumer::spawn(Arc::clone(&end))?;
         let crew =
@@ -126,7 +126,7 @@ impl Recorder {
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
         Ok(Self {
             session,
-            threads: Mutex::new(Some(Threads { drains, consumer })),
+            threads: Mutex::new(Some(RecorderThreads { drains, consumer })),
             writers: Mutex::default(),
             end,
         })
@@ -377,7 +377,7 @@ impl WaitingDrain {
     }
 }
 
-type Assignment = (Config, Box<dyn Device>);
+type Assignment = (RecordingConfig, Box<dyn Device>);
 
 /// The consumer thread before it receives its work. It creates ring and capture itself, so that
 /// every write of the recorder happens with signals blocked.
@@ -413,7 +413,11 @@ impl WaitingConsumer {
     }
 
     /// Gives the thread its work and waits until it has created ring and capture.
-    fn start(self, config: Config, device: Box<dyn Device>) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
+    fn start(
+        self,
+        config: RecordingConfig,
+        device: Box<dyn Device>,
+    ) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
         let _ = self.work.send((config, device));
         match self.answer.recv() {
             Ok(Ok(session)) => Ok((session, self.thread)),
@@ -427,7 +431,7 @@ impl WaitingConsumer {
 }
 
 /// Creates the ring before the capture, so that a new capture is never beside an old ring.
-fn open_session(config: &Config, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
+fn open_session(config: &RecordingConfig, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
     let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
     let header = header::at_start(config, &*device);
     let session = Arc::new(Session::new(config, device, ring, header));
@@ -437,7 +441,7 @@ fn open_session(config: &Config, device: Box<dyn Device>) -> Result<Arc<Session>
 
 /// If a ring file cannot be created for the same reason as the capture, the error names the
 /// capture.
-fn blame(config: &Config, error: Error) -> Error {
+fn blame(config: &RecordingConfig, error: Error) -> Error {
     if !matches!(error, Error::Ring { .. }) {
         return error;
     }

@@ -2,7 +2,7 @@
 
 //! The state that the threads of one recording share.
 
-use crate::config::Config;
+use crate::config::RecordingConfig;
 use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
@@ -56,7 +56,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Session {
-    pub(crate) fn new(config: &Config, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
+    pub(crate) fn new(config: &RecordingConfig, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
         Self {
             ring,
             device,

@@ -10,7 +10,7 @@ const RING: u64 = 8192;
 const PSB_EVERY: u64 = 512;
 
 /// A unit that writes bytes that identify the running thread, with a PSB+ now and then.
-struct Unit {
+struct TaggingUnit {
     _dir: tempfile::TempDir,
     producer: CoreProducer,
     consumer: CoreConsumer,
@@ -19,16 +19,16 @@ struct Unit {
     last_psb: Option<u64>,
 }
 
-fn unit(keep: u64) -> Unit {
+fn unit(keep: u64) -> TaggingUnit {
     let dir = tempfile::tempdir().unwrap();
     let config = UnitConfig { cores: 1, aux_bytes: RING, data_bytes: 65536, ..UnitConfig::default() };
     let shared = EmulatedUnit::create(&dir.path().join("rings"), config).unwrap();
     let (producer, consumer) = (shared.producer(0, 7).unwrap(), shared.consumer(0).unwrap());
     let keeper = Keeper::new(0, &consumer.aux, keep, 1000);
-    Unit { _dir: dir, producer, consumer, keeper, now: 1000, last_psb: None }
+    TaggingUnit { _dir: dir, producer, consumer, keeper, now: 1000, last_psb: None }
 }
 
-impl Unit {
+impl TaggingUnit {
     fn psb(&mut self) {
         let mut packets = Encoder::new();
         packets.psb();
@@ -58,7 +58,7 @@ impl Unit {
         self.leave(tid);
     }
 
-    /// Like [`Unit::stay`], with a PSB+ as the last packet; the next stay begins at the very
+    /// Like [`TaggingUnit::stay`], with a PSB+ as the last packet; the next stay begins at the very
     /// same time.
     fn stay_to_a_psb(&mut self, tid: u32, n: u64) {
         self.producer.switch_in(tid, self.now).unwrap();

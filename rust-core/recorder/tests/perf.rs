@@ -8,7 +8,7 @@ mod common;
 mod fake_kernel;
 
 use common::{check_core, play_on};
-use fake_kernel::{At, Call, FakeKernel, Rules, switch};
+use fake_kernel::{FakeKernel, KernelCall, RefusableCall, Rules, switch};
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::{CaptureReader, LossReason};
 use jportal_perf_abi::kernel::{Kernel, Linux};
@@ -16,7 +16,7 @@ use jportal_perf_abi::record::{Body, Record, RecordReader, Task, aux_flags};
 use jportal_perf_abi::refusal::Cause;
 use jportal_perf_abi::ring::CoreProducer;
 use jportal_pt_packet::Encoder;
-use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason, device};
+use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, device};
 use jportal_units::Core;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,8 +59,8 @@ impl Setting {
     fn path(&self) -> PathBuf {
         self.folder.path().join("a.jportal")
     }
-    fn config(&self) -> Config {
-        Config {
+    fn config(&self) -> RecordingConfig {
+        RecordingConfig {
             path: self.path(),
             source: self.source,
             ring_bytes: 64 << 10,
@@ -68,7 +68,7 @@ impl Setting {
             snapshot_bytes: self.snapshot,
             attach: self.attach,
             log: self.log.clone(),
-            ..Config::default()
+            ..RecordingConfig::default()
         }
     }
     fn start(&self) -> Result<Recorder, Error> {
@@ -113,36 +113,43 @@ fn the_steps_come_in_the_kernels_order() {
     let recorder = setting.start().unwrap();
     let opening = setting.kernel.calls();
     // What kernel and processor accept is tried first, and closed again.
-    let tried = [Call::Probe, Call::Close, Call::OpenPt(0), Call::OpenSideband(0), Call::Close, Call::Close];
+    let tried = [
+        KernelCall::Probe,
+        KernelCall::Close,
+        KernelCall::OpenPt(0),
+        KernelCall::OpenSideband(0),
+        KernelCall::Close,
+        KernelCall::Close,
+    ];
     let each = |core| {
         [
-            Call::OpenPt(core),
-            Call::MapData(core),
-            Call::MapAux(core),
-            Call::OpenSideband(core),
-            Call::SetOutput(core),
+            KernelCall::OpenPt(core),
+            KernelCall::MapData(core),
+            KernelCall::MapAux(core),
+            KernelCall::OpenSideband(core),
+            KernelCall::SetOutput(core),
         ]
     };
-    let expected: Vec<Call> = tried.into_iter().chain((0..CORES).flat_map(each)).collect();
+    let expected: Vec<KernelCall> = tried.into_iter().chain((0..CORES).flat_map(each)).collect();
     assert_eq!(opening, expected);
 
     setting.kernel.forget_calls();
     setting.set_code_cache(&recorder).unwrap();
     let calls = setting.kernel.calls();
-    let filter = |core| Call::SetFilter(core, "filter 0x7f0000000000/0x3000000".into());
-    let enable = |core| [Call::Enable(core, false), Call::Enable(core, true)];
-    let expected: Vec<Call> = (0..CORES).map(filter).chain((0..CORES).flat_map(enable)).collect();
+    let filter = |core| KernelCall::SetFilter(core, "filter 0x7f0000000000/0x3000000".into());
+    let enable = |core| [KernelCall::Enable(core, false), KernelCall::Enable(core, true)];
+    let expected: Vec<KernelCall> = (0..CORES).map(filter).chain((0..CORES).flat_map(enable)).collect();
     assert_eq!(calls[..expected.len()], expected);
 
     recorder.stop(StopReason::Exit);
     assert_eq!(setting.kernel.open_events(), 0);
     let calls = setting.kernel.calls();
-    let last = calls.iter().rposition(|c| matches!(c, Call::Disable(3, false))).unwrap();
+    let last = calls.iter().rposition(|c| matches!(c, KernelCall::Disable(3, false))).unwrap();
     assert!(
-        calls[last + 1..].iter().all(|c| *c == Call::Close),
+        calls[last + 1..].iter().all(|c| *c == KernelCall::Close),
         "nothing is enabled behind the stop: {calls:?}"
     );
-    let pt = calls.iter().rposition(|c| matches!(c, Call::Disable(3, true))).unwrap();
+    let pt = calls.iter().rposition(|c| matches!(c, KernelCall::Disable(3, true))).unwrap();
     assert!(pt < last, "PT ends before the sideband that names its threads");
 }
 
@@ -220,31 +227,31 @@ fn expect_refusal(setting: &Setting, cause: Cause, words: &str) {
 #[test]
 fn every_refusal_is_reported_and_leaves_nothing_after() {
     let rows = [
-        (At::Probe, libc::ENOSYS, Cause::NoPerf, "--emulate"),
-        (At::Probe, libc::EPERM, Cause::Seccomp, "perf_event_open"),
-        (At::OpenPt, libc::ENOENT, Cause::NoPt, "hypervisor"),
-        (At::OpenPt, libc::EPERM, Cause::Seccomp, "--cap-add PERFMON"),
-        (At::OpenPt, libc::EACCES, Cause::Rights, "perf_event_paranoid"),
-        (At::OpenPt, libc::EINVAL, Cause::Configuration, "0x3"),
-        (At::OpenPt, libc::E2BIG, Cause::Internal, "report"),
-        (At::OpenPt, libc::EBUSY, Cause::Busy, "perf record -a"),
-        (At::OpenPt, libc::ESRCH, Cause::Internal, "report"),
-        (At::OpenPt, libc::ENODEV, Cause::NoCore, "core"),
-        (At::OpenPt, libc::EMFILE, Cause::Files, "ulimit -n"),
-        (At::OpenPt, libc::EOPNOTSUPP, Cause::Internal, "report"),
-        (At::OpenPt, libc::ENOMEM, Cause::Memory, "memory"),
-        (At::OpenSideband, libc::EACCES, Cause::Rights, "software event"),
-        (At::MapData, libc::EPERM, Cause::LockedMemory, "ulimit -l"),
-        (At::MapData, libc::EINVAL, Cause::Internal, "report"),
-        (At::MapAux, libc::EPERM, Cause::LockedMemory, "perf_event_mlock_kb"),
-        (At::MapAux, libc::ENOMEM, Cause::Memory, "JPortalBufferSize"),
-        (At::MapAux, libc::EINVAL, Cause::Internal, "report"),
-        (At::MapAux, libc::EOPNOTSUPP, Cause::Internal, "report"),
-        (At::SetOutput, libc::EINVAL, Cause::Internal, "report"),
+        (RefusableCall::Probe, libc::ENOSYS, Cause::NoPerf, "--emulate"),
+        (RefusableCall::Probe, libc::EPERM, Cause::Seccomp, "perf_event_open"),
+        (RefusableCall::OpenPt, libc::ENOENT, Cause::NoPt, "hypervisor"),
+        (RefusableCall::OpenPt, libc::EPERM, Cause::Seccomp, "--cap-add PERFMON"),
+        (RefusableCall::OpenPt, libc::EACCES, Cause::Rights, "perf_event_paranoid"),
+        (RefusableCall::OpenPt, libc::EINVAL, Cause::Configuration, "0x3"),
+        (RefusableCall::OpenPt, libc::E2BIG, Cause::Internal, "report"),
+        (RefusableCall::OpenPt, libc::EBUSY, Cause::Busy, "perf record -a"),
+        (RefusableCall::OpenPt, libc::ESRCH, Cause::Internal, "report"),
+        (RefusableCall::OpenPt, libc::ENODEV, Cause::NoCore, "core"),
+        (RefusableCall::OpenPt, libc::EMFILE, Cause::Files, "ulimit -n"),
+        (RefusableCall::OpenPt, libc::EOPNOTSUPP, Cause::Internal, "report"),
+        (RefusableCall::OpenPt, libc::ENOMEM, Cause::Memory, "memory"),
+        (RefusableCall::OpenSideband, libc::EACCES, Cause::Rights, "software event"),
+        (RefusableCall::MapData, libc::EPERM, Cause::LockedMemory, "ulimit -l"),
+        (RefusableCall::MapData, libc::EINVAL, Cause::Internal, "report"),
+        (RefusableCall::MapAux, libc::EPERM, Cause::LockedMemory, "perf_event_mlock_kb"),
+        (RefusableCall::MapAux, libc::ENOMEM, Cause::Memory, "JPortalBufferSize"),
+        (RefusableCall::MapAux, libc::EINVAL, Cause::Internal, "report"),
+        (RefusableCall::MapAux, libc::EOPNOTSUPP, Cause::Internal, "report"),
+        (RefusableCall::SetOutput, libc::EINVAL, Cause::Internal, "report"),
     ];
     for (at, errno, cause, words) in rows {
         // Also on the last core, where all the others are open; the probe has no core.
-        for core in if at == At::Probe { vec![None] } else { vec![None, Some(3)] } {
+        for core in if at == RefusableCall::Probe { vec![None] } else { vec![None, Some(3)] } {
             if cause == Cause::NoCore && core.is_some() {
                 continue; // one core that is not there is no reason to refuse
             }
@@ -260,14 +267,14 @@ fn every_refusal_is_reported_and_leaves_nothing_after() {
 #[test]
 fn refusals_after_the_start_end_the_recording() {
     for (at, errno, cause) in [
-        (At::PlainFilter, libc::ENOMEM, Cause::Memory),
-        (At::PlainFilter, libc::EOPNOTSUPP, Cause::Internal),
-        (At::FileFilter, libc::ENOENT, Cause::Path),
-        (At::FileFilter, libc::EACCES, Cause::Path),
-        (At::FileFilter, libc::ELOOP, Cause::Path),
-        (At::Enable, libc::EINVAL, Cause::Internal),
+        (RefusableCall::PlainFilter, libc::ENOMEM, Cause::Memory),
+        (RefusableCall::PlainFilter, libc::EOPNOTSUPP, Cause::Internal),
+        (RefusableCall::FileFilter, libc::ENOENT, Cause::Path),
+        (RefusableCall::FileFilter, libc::EACCES, Cause::Path),
+        (RefusableCall::FileFilter, libc::ELOOP, Cause::Path),
+        (RefusableCall::Enable, libc::EINVAL, Cause::Internal),
     ] {
-        let rules = Rules { knows_plain_filters: at != At::FileFilter, ..Rules::default() };
+        let rules = Rules { knows_plain_filters: at != RefusableCall::FileFilter, ..Rules::default() };
         let setting = Setting { code_cache: Some(tempfile::tempfile().unwrap()), ..Setting::new(rules) };
         setting.kernel.refuse(at, errno, Some(1));
         let recorder = setting.start().unwrap();
@@ -305,8 +312,8 @@ fn an_older_kernel_gets_what_it_knows() {
 #[test]
 fn cores_that_are_not_there_are_said() {
     let setting = Setting::new(Rules::default());
-    setting.kernel.refuse(At::OpenPt, libc::ENODEV, Some(0));
-    setting.kernel.refuse(At::OpenSideband, libc::ENODEV, Some(2));
+    setting.kernel.refuse(RefusableCall::OpenPt, libc::ENODEV, Some(0));
+    setting.kernel.refuse(RefusableCall::OpenSideband, libc::ENODEV, Some(2));
     let recorder = setting.run().unwrap();
     assert!(setting.says(Level::Warning, "cores [0, 2] are not there"));
     setting.kernel.producer(3).switch_in(5, 10_000).unwrap();
@@ -353,7 +360,7 @@ fn rings_that_were_asked_for_are_had_or_refused() {
 #[test]
 fn the_filter_has_the_form_that_the_kernel_takes() {
     let filters = |setting: &Setting| {
-        let text = |c| if let Call::SetFilter(0, text) = c { Some(text) } else { None };
+        let text = |c| if let KernelCall::SetFilter(0, text) = c { Some(text) } else { None };
         setting.kernel.calls().into_iter().filter_map(text).collect::<Vec<_>>()
     };
     let plain = "filter 0x7f0000000000/0x3000000".to_owned();
@@ -396,14 +403,17 @@ fn a_kernel_that_filters_files_only_is_known_before_the_code_cache_is() {
         setting.kernel.forget_calls();
         assert_eq!(recorder.filters_files_only(), expected);
         let calls = setting.kernel.calls();
-        assert!(calls.iter().all(|c| *c == Call::SetFilter(0, "filter 0x1000/0x1000".into())), "{calls:?}");
+        assert!(
+            calls.iter().all(|c| *c == KernelCall::SetFilter(0, "filter 0x1000/0x1000".into())),
+            "{calls:?}"
+        );
         assert!((0..CORES).all(|core| !setting.kernel.is_on(core)));
         recorder.stop(StopReason::Exit);
         assert!(!recorder.filters_files_only(), "nothing is recorded any more");
     }
     // Another refusal is not taken for this one: the call that sets the filter reports it.
     let setting = Setting::new(Rules::default());
-    setting.kernel.refuse(At::PlainFilter, libc::ENOMEM, None);
+    setting.kernel.refuse(RefusableCall::PlainFilter, libc::ENOMEM, None);
     assert!(!setting.start().unwrap().filters_files_only());
 }
 
@@ -412,7 +422,7 @@ fn a_processor_without_filters_is_not_asked_for_one() {
     let none = ("sys/bus/event_source/devices/intel_pt/nr_addr_filters", "0");
     let setting = Setting::of(FakeKernel::new(Rules::default(), &[none]));
     setting.run().unwrap().stop(StopReason::Exit);
-    assert!(!setting.kernel.calls().iter().any(|c| matches!(c, Call::SetFilter(..))));
+    assert!(!setting.kernel.calls().iter().any(|c| matches!(c, KernelCall::SetFilter(..))));
     assert!(setting.says(Level::Warning, "no address filters"));
 }
 
@@ -441,8 +451,8 @@ fn a_full_buffer_is_noted_and_tracing_continues() {
         // The timer may enable the event before the drain sees the record.
         wait_until(|| {
             let calls = setting.kernel.calls();
-            let off = calls.iter().position(|c| *c == Call::Disable(1, true));
-            let on = calls.iter().rposition(|c| *c == Call::Enable(1, true));
+            let off = calls.iter().position(|c| *c == KernelCall::Disable(1, true));
+            let on = calls.iter().rposition(|c| *c == KernelCall::Enable(1, true));
             off.is_some() && off < on && setting.kernel.is_on(1)
         });
         write(&mut producer, &[round; 10], false);
@@ -465,9 +475,9 @@ fn a_thread_that_begins_gets_events_of_its_own() {
     setting.kernel.forget_calls();
     recorder.thread_started();
     let calls = setting.kernel.calls();
-    let own: Vec<_> = calls.iter().filter(|c| matches!(c, Call::Probe | Call::Close)).collect();
-    assert_eq!(own, [&Call::Probe, &Call::Close], "one event, open for a moment");
-    setting.kernel.refuse(At::Probe, libc::EMFILE, None);
+    let own: Vec<_> = calls.iter().filter(|c| matches!(c, KernelCall::Probe | KernelCall::Close)).collect();
+    assert_eq!(own, [&KernelCall::Probe, &KernelCall::Close], "one event, open for a moment");
+    setting.kernel.refuse(RefusableCall::Probe, libc::EMFILE, None);
     recorder.thread_started();
     recorder.thread_started();
     assert!(setting.says(Level::Warning, "an event of its own"));
@@ -619,12 +629,10 @@ fn the_sideband_alone_needs_no_pt() {
         Setting { source: Source::Sideband, ..Setting::of(FakeKernel::without_pt(Rules::default())) };
     let recorder = setting.run().unwrap();
     let calls = setting.kernel.calls();
-    assert!(
-        !calls.iter().any(|c| matches!(
-            c,
-            Call::OpenPt(_) | Call::MapAux(_) | Call::SetOutput(_) | Call::SetFilter(..)
-        ))
-    );
+    assert!(!calls.iter().any(|c| matches!(
+        c,
+        KernelCall::OpenPt(_) | KernelCall::MapAux(_) | KernelCall::SetOutput(_) | KernelCall::SetFilter(..)
+    )));
     let mut producer = setting.kernel.producer(1);
     producer.switch_in(5, 10_000).unwrap();
     producer.switch_out(5, 20_000, true).unwrap();
@@ -694,8 +702,8 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     let setting = Setting { snapshot: 256 << 10, ..Setting::new(Rules::default()) };
     let recorder = setting.run().unwrap();
     let calls = setting.kernel.calls();
-    assert!((0..CORES).all(|core| calls.contains(&Call::MapAuxReadOnly(core))), "{calls:?}");
-    assert!(!calls.iter().any(|c| matches!(c, Call::MapAux(_))));
+    assert!((0..CORES).all(|core| calls.contains(&KernelCall::MapAuxReadOnly(core))), "{calls:?}");
+    assert!(!calls.iter().any(|c| matches!(c, KernelCall::MapAux(_))));
     assert!(recorder.write(common::KIND, &[7; 8]));
     let mut producers: Vec<CoreProducer> = (0..CORES).map(|core| setting.kernel.producer(core)).collect();
     let now = setting.kernel.moment().tsc;
@@ -707,14 +715,14 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     setting.kernel.forget_calls();
     let dump = setting.folder.path().join("dump.jportal");
     recorder.dump(&dump, "a test", None).unwrap();
-    let calls: Vec<Call> = setting.kernel.calls();
-    let place = |call: &Call| calls.iter().position(|c| c == call);
+    let calls: Vec<KernelCall> = setting.kernel.calls();
+    let place = |call: &KernelCall| calls.iter().position(|c| c == call);
     for core in 0..CORES {
         // PT is off until every window is copied; the sideband records the switches all the
         // time.
-        let (off, on) = (place(&Call::Disable(core, true)), place(&Call::Enable(0, true)));
-        assert!(off.is_some() && !calls.contains(&Call::Disable(core, false)), "{calls:?}");
-        let last = calls.iter().rposition(|c| *c == Call::Enable(core, true));
+        let (off, on) = (place(&KernelCall::Disable(core, true)), place(&KernelCall::Enable(0, true)));
+        assert!(off.is_some() && !calls.contains(&KernelCall::Disable(core, false)), "{calls:?}");
+        let last = calls.iter().rposition(|c| *c == KernelCall::Enable(core, true));
         assert!(last > off && on.is_some(), "{calls:?}");
     }
     let reader = CaptureReader::open(&dump).unwrap();
@@ -778,17 +786,17 @@ fn threads_that_are_there_get_events_of_their_own() {
     // The output of a thread's events is set to the core's ring before anything runs.
     let each = |tid, core| {
         [
-            Call::AttachPt(tid, core),
-            Call::SetOutput(core),
-            Call::AttachSideband(tid, core),
-            Call::SetOutput(core),
+            KernelCall::AttachPt(tid, core),
+            KernelCall::SetOutput(core),
+            KernelCall::AttachSideband(tid, core),
+            KernelCall::SetOutput(core),
         ]
     };
-    let expected: Vec<Call> =
+    let expected: Vec<KernelCall> =
         [61, 62, 63].iter().flat_map(|&tid| (0..CORES).flat_map(move |core| each(tid, core))).collect();
     assert_eq!(calls[..expected.len()], expected);
-    let filters = calls.iter().filter(|c| matches!(c, Call::SetFilter(..))).count();
-    let enables = |pt| calls.iter().filter(|c| matches!(c, Call::Enable(_, p) if *p == pt)).count();
+    let filters = calls.iter().filter(|c| matches!(c, KernelCall::SetFilter(..))).count();
+    let enables = |pt| calls.iter().filter(|c| matches!(c, KernelCall::Enable(_, p) if *p == pt)).count();
     // A drain may have enabled an event again meanwhile.
     assert!(filters == 16 && enables(true) >= 16 && enables(false) >= 16, "{calls:?}");
     assert!(recorder.status().contains("state: recording"));
@@ -864,9 +872,9 @@ fn threads_that_do_not_stop_coming_are_an_error() {
 #[test]
 fn what_a_thread_is_refused_ends_the_start() {
     let cases = [
-        (At::AttachPt, libc::EBUSY, Cause::Busy, "stop the other one"),
-        (At::AttachPt, libc::EMFILE, Cause::Files, "ulimit -n"),
-        (At::AttachSideband, libc::ENOMEM, Cause::Memory, "free memory"),
+        (RefusableCall::AttachPt, libc::EBUSY, Cause::Busy, "stop the other one"),
+        (RefusableCall::AttachPt, libc::EMFILE, Cause::Files, "ulimit -n"),
+        (RefusableCall::AttachSideband, libc::ENOMEM, Cause::Memory, "free memory"),
     ];
     for (at, errno, cause, remedy) in cases {
         let setting = running();
@@ -882,7 +890,7 @@ fn what_a_thread_is_refused_ends_the_start() {
 
 #[test]
 fn a_vm_that_will_record_later_learns_what_filters_there_are() {
-    let config = |source| Config { source, ..Config::default() };
+    let config = |source| RecordingConfig { source, ..RecordingConfig::default() };
     let ask = |rules: Rules, source| {
         let kernel = Arc::new(FakeKernel::new(rules, &[]));
         let answer = device::will_filter_files_only(kernel.clone(), &config(source));

@@ -7,7 +7,7 @@ mod common;
 use common::{COMPLETE, FakeUnit, KIND, check_core, check_metadata, commit_from_threads, fresh, unit_config};
 use jportal_capture::{CaptureReader, EndReason, LossReason, ring_file};
 use jportal_perf_abi::emulated::{ENVIRONMENT, EmulatedUnit, Mode};
-use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason};
+use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason};
 use jportal_units::Tsc;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The environment belongs to the whole process: only one test at a time names a unit in it.
 static ENVIRONMENT_LOCK: Mutex<()> = Mutex::new(());
 
-fn start_with_unit(config: Config, unit: &Path) -> Result<Recorder, Error> {
+fn start_with_unit(config: RecordingConfig, unit: &Path) -> Result<Recorder, Error> {
     let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: tests of this program read and write the environment only under the lock.
     unsafe { std::env::set_var(ENVIRONMENT, unit) };
@@ -29,8 +29,8 @@ fn start_with_unit(config: Config, unit: &Path) -> Result<Recorder, Error> {
 /// Shorter than the time for which the drain waits for a silent unit.
 const PATIENCE: Duration = Duration::from_secs(9);
 
-struct Place(tempfile::TempDir);
-impl Place {
+struct RecordingFolder(tempfile::TempDir);
+impl RecordingFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -40,8 +40,8 @@ impl Place {
     fn unit(&self) -> PathBuf {
         self.0.path().join(format!("unit{}", fresh()))
     }
-    fn config(&self, source: Source) -> Config {
-        Config {
+    fn config(&self, source: Source) -> RecordingConfig {
+        RecordingConfig {
             path: self.capture(),
             source,
             ring_bytes: 64 << 10,
@@ -49,13 +49,13 @@ impl Place {
             vm_flags: "-XX:+JPortal".into(),
             java_command: "Main".into(),
             log: Log::to_memory(),
-            ..Config::default()
+            ..RecordingConfig::default()
         }
     }
 }
 
-fn record(mode: Mode, cores: u32, bytes: u64) -> (Place, Vec<u64>, String) {
-    let place = Place::new();
+fn record(mode: Mode, cores: u32, bytes: u64) -> (RecordingFolder, Vec<u64>, String) {
+    let place = RecordingFolder::new();
     let path = place.unit();
     let unit = FakeUnit::start(&path, unit_config(cores, mode), bytes);
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
@@ -126,7 +126,7 @@ fn losses_are_noted_where_they_are() {
 
 #[test]
 fn without_pt_metadata_is_recorded() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let recorder = Recorder::start(place.config(Source::None)).unwrap();
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     commit_from_threads(&recorder, 2, 100);
@@ -143,7 +143,7 @@ fn without_pt_metadata_is_recorded() {
 
 #[test]
 fn sources_that_cannot_be_used_are_reported() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let message = |r: Result<Recorder, Error>| r.err().map(|e| (e.code(), e.to_string())).unwrap();
     let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let (code, text) = message(Recorder::start(place.config(Source::Emulated)));
@@ -157,7 +157,7 @@ fn sources_that_cannot_be_used_are_reported() {
 
 #[test]
 fn a_unit_that_fails_ends_the_recording() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let path = place.unit();
     let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let config = place.config(Source::Emulated);
@@ -178,7 +178,7 @@ fn a_unit_that_fails_ends_the_recording() {
 
 #[test]
 fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let path = place.unit();
     let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
@@ -190,7 +190,7 @@ fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
 
 #[test]
 fn records_are_taken_while_a_dying_vm_is_traced() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let path = place.unit();
     let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
@@ -208,7 +208,7 @@ fn records_are_taken_while_a_dying_vm_is_traced() {
 
 #[test]
 fn a_unit_that_was_never_enabled_is_not_waited_for() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let path = place.unit();
     let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
@@ -220,7 +220,7 @@ fn a_unit_that_was_never_enabled_is_not_waited_for() {
 
 #[test]
 fn threads_take_no_signals_but_of_their_own_faults() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let path = place.unit();
     let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
@@ -246,7 +246,7 @@ fn threads_take_no_signals_but_of_their_own_faults() {
 
 #[test]
 fn an_inverted_code_cache_is_refused() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let recorder = Recorder::start(place.config(Source::None)).unwrap();
     assert!(matches!(
         recorder.set_code_cache(2, 2, None),
@@ -257,7 +257,7 @@ fn an_inverted_code_cache_is_refused() {
 
 #[test]
 fn two_vms_cannot_share_a_capture() {
-    let place = Place::new();
+    let place = RecordingFolder::new();
     let first = Recorder::start(place.config(Source::None)).unwrap();
     assert!(matches!(Recorder::start(place.config(Source::None)), Err(Error::InUse { .. })));
     assert!(first.write(KIND, &[0; 8]));

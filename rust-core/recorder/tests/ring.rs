@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 const SIZE: u64 = 64 << 10;
 
-struct Place(tempfile::TempDir);
-impl Place {
+struct RingFolder(tempfile::TempDir);
+impl RingFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -73,7 +73,7 @@ fn body(kind: u16, n: u64, len: usize) -> Vec<u8> {
 }
 
 fn many_producers(size: u64, producers: u16, each: u64, longest: u64, seed: u64) {
-    let place = Place::new();
+    let place = RingFolder::new();
     let ring = place.ring(size);
     let stream = std::thread::scope(|scope| {
         let consumer = scope.spawn(|| consume(&ring, seed));
@@ -115,7 +115,7 @@ fn records_beyond_the_rings_size_pass_in_pieces() {
 
 #[test]
 fn a_record_of_16_megabytes_passes_a_ring_of_64_kilobytes() {
-    let place = Place::new();
+    let place = RingFolder::new();
     let ring = place.ring(SIZE);
     let long = body(3, 7, 16 << 20);
     let stream = std::thread::scope(|scope| {
@@ -141,7 +141,7 @@ proptest! {
 
 #[test]
 fn a_full_ring_holds_its_producer_until_there_is_room() {
-    let place = Place::new();
+    let place = RingFolder::new();
     let ring = place.ring(4096);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -166,7 +166,7 @@ fn a_full_ring_holds_its_producer_until_there_is_room() {
 #[test]
 fn producers_that_wait_are_let_go_when_the_recording_ends() {
     for end in [Ring::close_now as fn(&Ring), Ring::mark_crashed] {
-        let place = Place::new();
+        let place = RingFolder::new();
         let ring = place.ring(4096);
         std::thread::scope(|scope| {
             let producers: Vec<_> =
@@ -182,7 +182,7 @@ fn producers_that_wait_are_let_go_when_the_recording_ends() {
 
 #[test]
 fn the_file_has_the_documented_layout() {
-    let place = Place::new();
+    let place = RingFolder::new();
     let ring = place.ring(4096);
     assert!(ring.write(9, b"body"));
     let file = std::fs::read(ring_file::path_of(&place.capture())).unwrap();
@@ -207,7 +207,7 @@ fn the_file_has_the_documented_layout() {
 
 #[test]
 fn a_ring_that_lives_is_not_replaced_and_one_that_is_dead_is() {
-    let place = Place::new();
+    let place = RingFolder::new();
     let first = place.ring(4096);
     assert!(matches!(Ring::create(&place.capture(), 4096), Err(Error::InUse { .. })));
     assert!(first.write(1, b"still works"));

@@ -236,13 +236,13 @@ pub(crate) fn unresolved_text(groups: &[UnresolvedGroup], what: &str) -> String 
 
 /// How flow and truth differ at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum MismatchKind {
     Missing,
     Extra,
     Other,
 }
 
-impl Kind {
+impl MismatchKind {
     pub(crate) const fn of(missing: u64, extra: u64) -> Self {
         match (missing, extra) {
             (_, 0) => Self::Missing,
@@ -261,7 +261,7 @@ impl Kind {
 
 /// The properties by which mismatches are grouped: tier, kind of difference, and circumstances
 /// before the mismatch.
-pub(crate) type GroupKey = (Tier, Kind, Behind);
+pub(crate) type GroupKey = (Tier, MismatchKind, Behind);
 
 /// A group of similar mismatches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -380,10 +380,10 @@ mod tests {
     #[test]
     fn groups_add_up() {
         let mut groups = Groups::new();
-        let key = (Tier::C2, Kind::of(3, 0), Behind::OSR);
+        let key = (Tier::C2, MismatchKind::of(3, 0), Behind::OSR);
         group(&mut groups, key, (3, 0), 7);
         group(&mut groups, key, (1, 0), 8);
-        group(&mut groups, (Tier::C2, Kind::of(1, 1), Behind::default()), (1, 1), 9);
+        group(&mut groups, (Tier::C2, MismatchKind::of(1, 1), Behind::default()), (1, 1), 9);
         let all = mismatch_groups(&groups, ToString::to_string);
         assert_eq!((all[0].kind, all[0].places, all[0].missing, &*all[0].first), ("missing", 2, 4, "7"));
         assert_eq!(all[1].kind, "other path");

@@ -302,7 +302,7 @@ mod tests {
     use jportal_capture::schema::{BlobDefined, NMethodInstalled, Resolution, compilers};
 
     #[derive(Default)]
-    struct Seen {
+    struct SinkNotes {
         resolving: Vec<CodeId>,
         upcalling: Vec<CodeId>,
         calling_out: Vec<CodeId>,
@@ -310,7 +310,7 @@ mod tests {
         resolutions: Vec<(Tsc, Tid, Address)>,
     }
 
-    impl CodeSink for Seen {
+    impl CodeSink for SinkNotes {
         fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
         fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
         fn free(&mut self, _: Tsc, _: Address, _: u64) {}
@@ -346,7 +346,7 @@ mod tests {
             (blob_kinds::METHOD_HANDLES_ADAPTER, "MethodHandles adapters"),
             (blob_kinds::VTABLE_STUB, "itable stub"),
         ];
-        let (mut builder, mut seen) = (Builder::default(), Seen::default());
+        let (mut builder, mut seen) = (Builder::default(), SinkNotes::default());
         let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut seen);
         for (n, (kind, name)) in blobs.into_iter().enumerate() {
             let (start, code) = (0x1000 * (n as u64 + 1), Bytes(vec![0x90; 16].into()));
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn native_wrappers_call_out() {
-        let (mut builder, mut seen) = (Builder::default(), Seen::default());
+        let (mut builder, mut seen) = (Builder::default(), SinkNotes::default());
         for (n, compiler) in [(1, compilers::C2), (2, compilers::NATIVE_WRAPPER)] {
             let code = Bytes(vec![0x90; 16].into());
             let nmethod = NMethodInstalled { start: 0x1000 * n, compiler, code, ..Default::default() };

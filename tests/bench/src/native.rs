@@ -24,7 +24,7 @@ const PORTION: usize = 256 << 10;
 pub fn measure(recording: &Recording, traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
     let bytes = traces.iter().map(|t| t.bytes.len() as u64).sum();
     let (time, sums) = best(ROUNDS, || {
-        let mut sums = Sums::default();
+        let mut sums = DecoderSums::default();
         traces.iter().for_each(|t| ours(recording, t, &mut sums));
         Ok(sums)
     })?;
@@ -52,7 +52,7 @@ pub fn measure(recording: &Recording, traces: &[Trace], rows: &mut Vec<Row>) -> 
 }
 
 #[derive(Default)]
-struct Sums {
+struct DecoderSums {
     blocks: u64,
     errors: u64,
     choices: u64,
@@ -69,7 +69,7 @@ fn config(recording: &Recording) -> Config {
     }
 }
 
-fn ours(recording: &Recording, trace: &Trace, sums: &mut Sums) {
+fn ours(recording: &Recording, trace: &Trace, sums: &mut DecoderSums) {
     let mut decoder = CoreDecoder::new(config(recording), recording.history());
     let mut out: Vec<Item> = Vec::new();
     let mut at = 0;
@@ -104,7 +104,7 @@ fn ours(recording: &Recording, trace: &Trace, sums: &mut Sums) {
     sums.backtracks += s.backtracks;
 }
 
-impl Sums {
+impl DecoderSums {
     fn take(&mut self, items: &[Item]) {
         self.blocks += items.iter().filter(|i| matches!(i, Item::Block { .. })).count() as u64;
     }

@@ -47,9 +47,9 @@ fn ours(trace: &Trace) -> Result<u64> {
 
 /// Counts the TNT and TIP packets.
 #[derive(Default)]
-struct Counter(u64);
+struct PacketCounter(u64);
 
-impl HandlePacket for Counter {
+impl HandlePacket for PacketCounter {
     type Error = Infallible;
 
     fn at_decode_begin(&mut self) -> Result<(), Infallible> {
@@ -84,7 +84,7 @@ impl HandlePacket for Counter {
 }
 
 fn iptr(trace: &Trace) -> Result<u64> {
-    let mut counter = Counter::default();
+    let mut counter = PacketCounter::default();
     decode(&trace.bytes, DecodeOptions::default(), &mut counter)
         .map_err(|e| anyhow!("iptr-decoder on {}: {e:?}", trace.core))?;
     Ok(counter.0)

@@ -40,7 +40,7 @@ pub struct Cost {
 }
 
 /// A program: its name, class path, rounds of the steady state, main class and arguments.
-struct Program {
+struct Workload {
     name: &'static str,
     class_path: String,
     rounds: u32,
@@ -93,7 +93,7 @@ fn vms(root: &Path, work: &Path) -> Vec<Vm> {
 
 /// Runs the program on one VM, once for each kind of measure. Returns the figures in the order of
 /// [`MEASURES`].
-fn round(vm: &Vm, program: &Program) -> Result<[f64; MEASURES.len()]> {
+fn round(vm: &Vm, program: &Workload) -> Result<[f64; MEASURES.len()]> {
     let Used { cpu, peak, .. } = run(command(vm, program).args(&program.main))?;
     let steady = run(command(vm, program).arg("Steady").arg(program.rounds.to_string()).args(&program.main))?;
     let median: f64 = steady.stdout.trim().parse().context("Steady's output")?;
@@ -114,24 +114,24 @@ fn compile_speed(text: &str, compiler: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok().filter(|&speed| speed > 0.0)
 }
 
-fn command(vm: &Vm, program: &Program) -> Command {
+fn command(vm: &Vm, program: &Workload) -> Command {
     let mut command = Command::new(&vm.java);
     command.args(&vm.flags).arg("-cp").arg(&program.class_path);
     command
 }
 
-fn programs(root: &Path, steady: &Path) -> [Program; 2] {
+fn programs(root: &Path, steady: &Path) -> [Workload; 2] {
     let workloads = root.join("build/programs/workloads.jar");
     let class_path = format!("{}:{}:/usr/share/java/h2.jar", steady.display(), workloads.display());
     let sources = root.join("tests/programs/src").display().to_string();
     [
-        Program {
+        Workload {
             name: "H2",
             class_path: class_path.clone(),
             rounds: 24,
             main: vec!["H2Load".into(), "2000".into()],
         },
-        Program { name: "javac", class_path, rounds: 16, main: vec!["JavacLoad".into(), sources] },
+        Workload { name: "javac", class_path, rounds: 16, main: vec!["JavacLoad".into(), sources] },
     ]
 }
 

@@ -38,7 +38,7 @@ struct Book<'a> {
 }
 
 /// Where a link leads.
-enum Found {
+enum LinkTarget {
     Inside,
     /// To a file of the project that is not in the book: the link that leads there from the page.
     Outside(String),
@@ -62,9 +62,9 @@ pub fn check(folder: &Path, root: &Path, docs: &Path) -> Result<Checked> {
         for link in page.links.iter().filter(|link| !has_scheme(link)) {
             checked.links += 1;
             match book.find(path, link) {
-                Found::Inside => {}
-                Found::Outside(to) => drop(moved.insert(link, to)),
-                Found::Broken(why) => {
+                LinkTarget::Inside => {}
+                LinkTarget::Outside(to) => drop(moved.insert(link, to)),
+                LinkTarget::Broken(why) => {
                     let short = path.strip_prefix(folder).unwrap_or(path).display();
                     checked.faults.push(format!("{short}: {link}: {why}"));
                 }
@@ -76,7 +76,7 @@ pub fn check(folder: &Path, root: &Path, docs: &Path) -> Result<Checked> {
 }
 
 impl Book<'_> {
-    fn find(&self, page: &Path, link: &str) -> Found {
+    fn find(&self, page: &Path, link: &str) -> LinkTarget {
         let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
         let file = decoded(file.split('?').next().unwrap_or_default());
         let mut target = match &*file {
@@ -84,16 +84,16 @@ impl Book<'_> {
             _ => normal(&page.with_file_name("").join(&file)),
         };
         if !target.starts_with(self.folder) {
-            return self.leave(page, &file).map_or(Found::Broken("no such file"), Found::Outside);
+            return self.leave(page, &file).map_or(LinkTarget::Broken("no such file"), LinkTarget::Outside);
         }
         if target.is_dir() {
             target.push("index.html");
         }
         let has_id = |page: &Page| fragment.is_empty() || page.ids.contains(&decoded(fragment));
         match self.pages.get(&target) {
-            Some(page) if !has_id(page) => Found::Broken("no such id"),
-            None if !target.is_file() => Found::Broken("no such file"),
-            _ => Found::Inside,
+            Some(page) if !has_id(page) => LinkTarget::Broken("no such id"),
+            None if !target.is_file() => LinkTarget::Broken("no such file"),
+            _ => LinkTarget::Inside,
         }
     }
 
@@ -181,16 +181,16 @@ fn decoded(text: &str) -> String {
 fn read(text: &str) -> Page {
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(text));
-    let tokenizer = Tokenizer::new(Sink::default(), Default::default());
+    let tokenizer = Tokenizer::new(PageSink::default(), Default::default());
     let _ = tokenizer.feed(&queue);
     tokenizer.end();
     tokenizer.sink.0.into_inner()
 }
 
 #[derive(Default)]
-struct Sink(RefCell<Page>);
+struct PageSink(RefCell<Page>);
 
-impl TokenSink for Sink {
+impl TokenSink for PageSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {

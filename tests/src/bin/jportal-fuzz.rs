@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use jportal_tests::fuzz::run::{Mode, Rig, Tally};
+use jportal_tests::fuzz::run::{FuzzTally, Mode, Rig};
 use jportal_tests::{Result, fuzz, place};
 
 const USAGE: &str = "usage: jportal-fuzz [--seed S] [--count N] [--mode MODE[,MODE...]] [--jdk DIR] [--jportal FILE] [--out DIR]
@@ -21,7 +21,7 @@ const USAGE: &str = "usage: jportal-fuzz [--seed S] [--count N] [--mode MODE[,MO
   --out DIR     where the source, both captures and the report of each failure are kept (build/fuzz)
   --print       print the program and do nothing";
 
-struct Options {
+struct FuzzOptions {
     seed: u64,
     count: u64,
     modes: String,
@@ -29,9 +29,9 @@ struct Options {
     print: bool,
 }
 
-fn options() -> Result<Options> {
+fn options() -> Result<FuzzOptions> {
     let root = place::root();
-    let mut options = Options {
+    let mut options = FuzzOptions {
         seed: 1,
         count: 10,
         modes: "turns".into(),
@@ -75,9 +75,9 @@ fn modes(text: &str, seed: u64) -> Result<Vec<Mode>> {
 }
 
 /// Runs the programs; returns the number of failed comparisons.
-fn run(options: &Options) -> Result<u64> {
+fn run(options: &FuzzOptions) -> Result<u64> {
     let rig = &options.rig;
-    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<String, FuzzTally> = BTreeMap::new();
     let mut broken = 0;
     for seed in options.seed..options.seed + options.count {
         rig.compile(std::iter::once(seed))?;
@@ -103,7 +103,7 @@ fn run(options: &Options) -> Result<u64> {
     Ok(broken + tallies.values().map(|tally| tally.failed).sum::<u64>())
 }
 
-fn figures(tally: &Tally) -> String {
+fn figures(tally: &FuzzTally) -> String {
     let sum = &tally.sum;
     let (matched, compiled, unresolved, hidden) = (sum.matched, sum.compiled(), sum.unresolved, sum.hidden);
     format!(

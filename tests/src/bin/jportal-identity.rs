@@ -26,7 +26,7 @@ differs between two runs of one VM, and is said to.
 Exit status: 0 all the same, 1 code differs, 2 something failed.
 LOG: what -XX:+UnlockDiagnosticVMOptions -XX:+PrintNMethods -XX:+LogVMOutput -XX:LogFile=LOG wrote.";
 
-struct Options {
+struct IdentityOptions {
     programs: Vec<String>,
     size: Size,
     compilers: Vec<Compilers>,
@@ -35,9 +35,9 @@ struct Options {
     logs: Vec<PathBuf>,
 }
 
-fn options() -> Result<Options> {
+fn options() -> Result<IdentityOptions> {
     let root = place::root();
-    let mut options = Options {
+    let mut options = IdentityOptions {
         programs: Vec::new(),
         size: Size::Full,
         compilers: Vec::new(),
@@ -83,7 +83,7 @@ fn show(name: &str, result: &Comparison) {
 }
 
 /// Runs all comparisons; returns whether no code differs.
-fn run(options: &Options) -> Result<bool> {
+fn run(options: &IdentityOptions) -> Result<bool> {
     if let [one, two] = &options.logs[..] {
         let result = compare::listings(&[listing::read(one)?], &listing::read(two)?);
         show("", &result);

@@ -21,7 +21,7 @@ Recordings differ in threads (8 to 64), virtual cores, timing packets, collector
 the process is stopped and continued. Each must have no error, no gap, no finding of the checker, and the oracle's probes where it is on.
 Exit status: 0 all were exact, 1 some were not, 2 bad usage or nothing built.";
 
-struct Options {
+struct LoadOptions {
     count: u64,
     first: u64,
     work: u32,
@@ -29,8 +29,8 @@ struct Options {
     jobs: usize,
 }
 
-fn options() -> Result<Options> {
-    let mut options = Options { count: 200, first: 0, work: 2400, busy: 4, jobs: 1 };
+fn options() -> Result<LoadOptions> {
+    let mut options = LoadOptions { count: 200, first: 0, work: 2400, busy: 4, jobs: 1 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
@@ -47,7 +47,7 @@ fn options() -> Result<Options> {
 }
 
 fn run() -> Result<bool> {
-    let Options { count, first, work, busy, jobs } = options()?;
+    let LoadOptions { count, first, work, busy, jobs } = options()?;
     let Some(place) = place::installed("jportal-load") else {
         return Err("nothing is built; run scripts/setup and tests/programs/build.sh".into());
     };

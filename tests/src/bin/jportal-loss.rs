@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use jportal_tests::programs::{self, Size};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::{Result, place, process, tool};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ const METHODS: [Method; 4] = [
     ("follow", "indexed", "follow"),
 ];
 
-struct Options {
+struct LossOptions {
     size: Size,
     losses: Vec<u32>,
     methods: Vec<Method>,
@@ -45,8 +45,8 @@ struct Options {
     subjects: Vec<String>,
 }
 
-fn options() -> Result<Options> {
-    let mut o = Options {
+fn options() -> Result<LossOptions> {
+    let mut o = LossOptions {
         size: Size::Small,
         losses: Vec::new(),
         methods: Vec::new(),
@@ -167,8 +167,8 @@ fn run() -> Result<()> {
         }
         // Recovery uses the times of events, so record with the timing packets that `jportal run`
         // uses by default.
-        let plan = Plan { oracle: false, size: options.size, timing: "mtc", ..Plan::new(Mode::Tiered) };
-        let recording = Recording::make(&place, &program, &plan)?;
+        let plan = Plan { oracle: false, size: options.size, timing: "mtc", ..Plan::new(EngineMode::Tiered) };
+        let recording = RecordedRun::make(&place, &program, &plan)?;
         let truth = recording.capture();
         for loss in &options.losses {
             let lossy = recording.file("lossy.jportal");

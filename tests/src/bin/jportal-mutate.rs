@@ -25,13 +25,13 @@ One thing at a time is changed, with lengths and checksums right again: each fie
 heads and order of chunks, bytes of trace. No command may panic, crash, run for more than 10 s or take more memory than in proportion.
 Exit status: 0 none did, 1 one did, 2 bad usage or nothing built.";
 
-struct Options {
+struct MutateOptions {
     capture: Option<PathBuf>,
     campaign: Campaign,
     list: bool,
 }
 
-fn options() -> Result<Options> {
+fn options() -> Result<MutateOptions> {
     let mut campaign = Campaign::small(&place::root().join("build/bin/jportal"), Judge::commands());
     campaign.amount = Amount { values: 8, records: 2, chunks: 10 };
     let (mut capture, mut list) = (None, false);
@@ -54,11 +54,11 @@ fn options() -> Result<Options> {
             path => capture = Some(path.into()),
         }
     }
-    Ok(Options { capture, campaign, list })
+    Ok(MutateOptions { capture, campaign, list })
 }
 
 fn run() -> Result<bool> {
-    let Options { capture, campaign, list } = options()?;
+    let MutateOptions { capture, campaign, list } = options()?;
     let folder = tempfile::tempdir()?;
     let made = folder.path().join("made.jportal");
     let capture = match capture {

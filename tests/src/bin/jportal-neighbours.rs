@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use jportal_tests::neighbours::harness::{Ended, Harness, Way};
-use jportal_tests::neighbours::stand_in::{self, Settings};
-use jportal_tests::neighbours::verdict::{Unrecorded, Verdict};
-use jportal_tests::neighbours::{Mode, append, choose, lines};
+use jportal_tests::neighbours::stand_in::{self, StandInSettings};
+use jportal_tests::neighbours::verdict::{TestVerdict, Unrecorded};
+use jportal_tests::neighbours::{CompilerMode, append, choose, lines};
 use jportal_tests::{Result, place};
 use serde_json::Value;
 
@@ -32,22 +32,23 @@ FOLDER and TEST lie below test/hotspot/jtreg; by default compiler and runtime.";
 /// Number of tests per invocation of jtreg.
 const BATCH: usize = 8;
 
-struct Options {
+struct NeighbourOptions {
     seed: u64,
     count: usize,
-    modes: Vec<Mode>,
+    modes: Vec<CompilerMode>,
     again: bool,
     folders: Vec<String>,
-    settings: Settings,
+    settings: StandInSettings,
     harness: Harness,
 }
 
-fn options() -> Result<Options> {
+fn options() -> Result<NeighbourOptions> {
     let root = place::root();
     let (mut jdk, mut jportal) = (root.join("build/jdk"), root.join("build/bin/jportal"));
     let (mut out, mut source) = (root.join("build/neighbours"), source());
     let (mut seed, mut count, mut jobs, mut limit, mut check_limit) = (1, 300, 1, 120, 300);
-    let (mut modes, mut again, mut folders) = (vec![Mode::Tiered, Mode::C2], false, Vec::new());
+    let (mut modes, mut again, mut folders) =
+        (vec![CompilerMode::Tiered, CompilerMode::C2], false, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if !argument.starts_with('-') {
@@ -86,13 +87,13 @@ fn options() -> Result<Options> {
     std::fs::create_dir_all(&out)?;
     let out = out.canonicalize()?;
     let java = jdk.join("bin/java");
-    Ok(Options {
+    Ok(NeighbourOptions {
         seed,
         count: if count == 0 { usize::MAX } else { count },
         modes,
         again,
         folders,
-        settings: Settings { jportal, java: java.clone(), limit, check_limit, out: out.clone() },
+        settings: StandInSettings { jportal, java: java.clone(), limit, check_limit, out: out.clone() },
         harness: Harness {
             jtreg: std::env::var_os("JTREG_HOME")
                 .map_or("/usr/share/jtreg".into(), PathBuf::from)
@@ -120,18 +121,18 @@ fn source() -> PathBuf {
 type Verdicts = BTreeMap<(String, &'static str), Value>;
 
 struct Session {
-    options: Options,
+    options: NeighbourOptions,
     results: PathBuf,
     verdicts: Verdicts,
 }
 
 impl Session {
     /// Continues with the results of earlier sessions.
-    fn open(options: Options) -> Result<Self> {
+    fn open(options: NeighbourOptions) -> Result<Self> {
         let results = options.harness.out.join("results.jsonl");
         let mut verdicts = Verdicts::new();
         for line in lines(&results)? {
-            for mode in [Mode::Tiered, Mode::C2] {
+            for mode in [CompilerMode::Tiered, CompilerMode::C2] {
                 if let (Some(test), Some(name)) = (line["test"].as_str(), line["mode"].as_str())
                     && name == mode.name()
                 {
@@ -146,16 +147,17 @@ impl Session {
         Ok(Self { options, results, verdicts })
     }
 
-    fn known(&self, test: &str, mode: Mode) -> Option<&Value> {
+    fn known(&self, test: &str, mode: CompilerMode) -> Option<&Value> {
         self.verdicts.get(&(test.to_owned(), mode.name()))
     }
 
     fn is_recorded(&self, test: &str) -> bool {
-        let recorded = |mode: &Mode| self.known(test, *mode).is_some_and(|line| line["verdict"] != "skipped");
+        let recorded =
+            |mode: &CompilerMode| self.known(test, *mode).is_some_and(|line| line["verdict"] != "skipped");
         self.options.modes.iter().any(recorded)
     }
 
-    fn note(&mut self, test: &str, mode: Mode, verdict: &Verdict, runs: &[Value]) -> Result<()> {
+    fn note(&mut self, test: &str, mode: CompilerMode, verdict: &TestVerdict, runs: &[Value]) -> Result<()> {
         let line = verdict.line(test, mode.name(), runs);
         append(&self.results, &line)?;
         self.verdicts.insert((test.to_owned(), mode.name()), line);
@@ -194,17 +196,17 @@ impl Session {
     fn skip(&mut self, test: &str, reason: &str) -> Result<()> {
         for mode in self.options.modes.clone() {
             if self.known(test, mode).is_none() {
-                self.note(test, mode, &Verdict::Skipped(reason.into()), &[])?;
+                self.note(test, mode, &TestVerdict::Skipped(reason.into()), &[])?;
             }
         }
         Ok(())
     }
 
-    fn batch(&mut self, tests: &[String], mode: Mode) -> Result<()> {
+    fn batch(&mut self, tests: &[String], mode: CompilerMode) -> Result<()> {
         if tests.is_empty() {
             return Ok(());
         }
-        let runs = self.options.settings.out.join(Settings::RUNS);
+        let runs = self.options.settings.out.join(StandInSettings::RUNS);
         let _ = std::fs::remove_file(&runs);
         let mut open: BTreeSet<&String> = tests.iter().collect();
         self.options.harness.clone().run(tests, mode, Way::Recorded, |test, ended| {
@@ -214,14 +216,14 @@ impl Session {
         open.iter().try_for_each(|test| self.judge(test, mode, None, &[]))
     }
 
-    fn judge(&mut self, test: &str, mode: Mode, ended: Option<Ended>, runs: &[Value]) -> Result<()> {
+    fn judge(&mut self, test: &str, mode: CompilerMode, ended: Option<Ended>, runs: &[Value]) -> Result<()> {
         let own: Vec<Value> = runs.iter().filter(|run| run["test"] == test).cloned().collect();
-        let verdict = Verdict::of(ended, &own, || self.unrecorded(test, mode))?;
+        let verdict = TestVerdict::of(ended, &own, || self.unrecorded(test, mode))?;
         print(test, mode, &verdict, &own);
         self.note(test, mode, &verdict, &own)
     }
 
-    fn unrecorded(&self, test: &str, mode: Mode) -> Result<Unrecorded> {
+    fn unrecorded(&self, test: &str, mode: CompilerMode) -> Result<Unrecorded> {
         let passes = |way| -> Result<bool> {
             let mut passed = false;
             self.options.harness.run(&[test.to_owned()], mode, way, |_, ended| {
@@ -278,7 +280,7 @@ impl Session {
     }
 }
 
-fn print(test: &str, mode: Mode, verdict: &Verdict, runs: &[Value]) {
+fn print(test: &str, mode: CompilerMode, verdict: &TestVerdict, runs: &[Value]) {
     let sum = |name: &str| runs.iter().filter_map(|run| run[name].as_u64()).sum::<u64>();
     let seconds: f64 = runs.iter().filter_map(|run| run["seconds"].as_f64()).sum();
     let detail = verdict.detail();
@@ -298,7 +300,7 @@ fn as_java(arguments: &[OsString]) -> Result<u8> {
         return Err("--as-java is for the stand-in".into());
     };
     let word = |text: &OsString| text.to_string_lossy().into_owned();
-    stand_in::run(&Settings::read(Path::new(settings))?, word(mode).parse()?, word(way).parse()?, rest)
+    stand_in::run(&StandInSettings::read(Path::new(settings))?, word(mode).parse()?, word(way).parse()?, rest)
 }
 
 fn main() -> ExitCode {

@@ -20,7 +20,7 @@ pub(super) struct Callee {
 
 /// State that all methods of one program share while they are written.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ProgramDraft {
     pub(super) rng: Rng,
     pub(super) callees: Vec<Callee>,
     /// Classes with an initialiser that only the generated statements trigger.
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     fresh: u32,
 }
 
-impl Shared {
+impl ProgramDraft {
     pub(super) fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed), callees: Vec::new(), lazy: Vec::new(), rounds: 0, fresh: 0 }
     }
@@ -44,7 +44,7 @@ impl Shared {
 
 /// Names in scope; restored at the end of each block.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(super) struct ScopeNames {
     /// `int` variables that may be assigned.
     pub(super) ints: Vec<String>,
     /// `long` variables that may be assigned.
@@ -59,7 +59,7 @@ pub(super) struct Names {
 
 /// A label that `break` and, for a loop, `continue` can name.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct JumpLabel {
     pub(super) label: String,
     pub(super) is_loop: bool,
 }
@@ -67,9 +67,9 @@ pub(super) struct Target {
 /// A method body while it is being written.
 #[derive(Debug)]
 pub(super) struct Body<'s> {
-    pub(super) shared: &'s mut Shared,
-    pub(super) names: Names,
-    pub(super) targets: Vec<Target>,
+    pub(super) shared: &'s mut ProgramDraft,
+    pub(super) names: ScopeNames,
+    pub(super) targets: Vec<JumpLabel>,
     /// How often the code at the current place runs per call.
     pub(super) times: u64,
     /// Bytecodes per call so far, estimated.
@@ -88,10 +88,10 @@ pub(super) struct Body<'s> {
 }
 
 impl<'s> Body<'s> {
-    pub(super) fn new(shared: &'s mut Shared, budget: u64) -> Self {
+    pub(super) fn new(shared: &'s mut ProgramDraft, budget: u64) -> Self {
         Self {
             shared,
-            names: Names::default(),
+            names: ScopeNames::default(),
             targets: Vec::new(),
             times: 1,
             cost: 0,

@@ -3,7 +3,7 @@
 //! Loops: counted and uncounted, ascending and descending, with exits at any place, and shapes
 //! that compilers recognise.
 
-use super::body::{Body, Target};
+use super::body::{Body, JumpLabel};
 
 impl Body<'_> {
     /// A loop with up to `nesting` levels of blocks inside.
@@ -33,7 +33,7 @@ impl Body<'_> {
     }
 
     fn body_of_loop(&mut self, label: &str, trips: u64, nesting: u32) {
-        self.targets.push(Target { label: label.to_owned(), is_loop: true });
+        self.targets.push(JumpLabel { label: label.to_owned(), is_loop: true });
         self.repeated(trips, |b| {
             b.spend(4);
             b.statements(nesting);

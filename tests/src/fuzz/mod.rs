@@ -24,4 +24,4 @@ mod statement;
 
 pub mod run;
 
-pub use program::{Source, generate};
+pub use program::{RandomProgram, generate};

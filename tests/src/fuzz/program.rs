@@ -2,11 +2,11 @@
 
 //! The skeleton of a random program: its classes, its kernels, its `main`.
 
-use super::body::{Body, Callee, Shared};
+use super::body::{Body, Callee, ProgramDraft};
 
 /// A generated program.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct RandomProgram {
     /// Name of its main class. The file with all its classes has the same name.
     pub name: String,
     /// The compilation unit `<name>.java`.
@@ -19,9 +19,9 @@ const METHOD: u64 = 30;
 const KERNEL: u64 = 700;
 
 /// Generates the program of a seed.
-pub fn generate(seed: u64) -> Source {
+pub fn generate(seed: u64) -> RandomProgram {
     let name = format!("Fuzz{seed}");
-    let mut shared = Shared::new(seed);
+    let mut shared = ProgramDraft::new(seed);
     shared.rounds = shared.rng.range(600, 1500);
     let mut members = leaves(&mut shared);
     members.push(recursion(&mut shared));
@@ -74,7 +74,7 @@ public final class {name} {{
 ",
         members = members.join("\n"),
     );
-    Source { name, text }
+    RandomProgram { name, text }
 }
 
 /// The members that every program has.
@@ -136,7 +136,7 @@ fn call(expression: &str) -> String {
 }
 
 /// Small methods that compilers inline. Later ones call earlier ones.
-fn leaves(shared: &mut Shared) -> Vec<String> {
+fn leaves(shared: &mut ProgramDraft) -> Vec<String> {
     let n = shared.rng.range(3, 6);
     (0..n)
         .map(|i| {
@@ -160,7 +160,7 @@ fn leaves(shared: &mut Shared) -> Vec<String> {
 
 /// Two methods that call themselves and each other. Their first argument is the depth of
 /// recursion.
-fn recursion(shared: &mut Shared) -> String {
+fn recursion(shared: &mut ProgramDraft) -> String {
     let mut members = String::new();
     for (own, other) in [("rec0", "rec1"), ("rec1", "rec0")] {
         let mut body = Body::new(shared, 2 * LEAF).with_ints(&["a"]);
@@ -182,7 +182,7 @@ fn recursion(shared: &mut Shared) -> String {
 
 /// An interface, an abstract class, four subclasses, and classes that are initialised at their
 /// first use.
-fn classes(shared: &mut Shared) -> Vec<String> {
+fn classes(shared: &mut ProgramDraft) -> Vec<String> {
     let callees = std::mem::take(&mut shared.callees);
     // Recursive methods may call those of the hierarchy, so these must not call recursive
     // methods.
@@ -244,7 +244,7 @@ fn classes(shared: &mut Shared) -> Vec<String> {
 
 /// The body of a short method of the hierarchy. `variables` are the `int` variables and fields
 /// that it can use.
-fn method(shared: &mut Shared, variables: &[&str]) -> String {
+fn method(shared: &mut ProgramDraft, variables: &[&str]) -> String {
     let mut body = Body::new(shared, METHOD).with_ints(variables);
     body.dispatches = false;
     body.line("long w = L0;");
@@ -258,7 +258,7 @@ fn method(shared: &mut Shared, variables: &[&str]) -> String {
     body.finish().0
 }
 
-fn lazy_class(shared: &mut Shared, i: u64) -> String {
+fn lazy_class(shared: &mut ProgramDraft, i: u64) -> String {
     let class = format!("Lazy{i}");
     let parent = match shared.lazy.last() {
         Some(parent) if shared.rng.chance(50) => format!(" extends {parent}"),
@@ -288,7 +288,7 @@ fn lazy_class(shared: &mut Shared, i: u64) -> String {
 }
 
 /// Lambdas that are called through an interface of the class library.
-fn lambdas(shared: &mut Shared) -> String {
+fn lambdas(shared: &mut ProgramDraft) -> String {
     let mut items = Vec::new();
     for _ in 0..3 {
         let mut body = Body::new(shared, METHOD);
@@ -301,7 +301,7 @@ fn lambdas(shared: &mut Shared) -> String {
 }
 
 /// A method that is called in every round.
-fn kernel(shared: &mut Shared, i: u64) -> String {
+fn kernel(shared: &mut ProgramDraft, i: u64) -> String {
     let mut body = Body::new(shared, KERNEL).with_ints(&["a", "b"]);
     body.names.fixed.push("round".into());
     body.line("long w = L0 + a;");
@@ -322,7 +322,7 @@ fn kernel(shared: &mut Shared, i: u64) -> String {
 
 /// A method that is called once and has a long loop: its compiled code is entered by on-stack
 /// replacement.
-fn long_loop(shared: &mut Shared) -> String {
+fn long_loop(shared: &mut ProgramDraft) -> String {
     let trips = shared.rng.range(8_000, 20_000);
     let mut body = Body::new(shared, 60).with_ints(&["a", "b"]);
     body.names.fixed.push("round".into());

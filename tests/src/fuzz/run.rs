@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::generate;
-use crate::against::{self, Outcome, Precision};
+use crate::against::{self, Precision, RunComparison};
 use crate::process::{self, Finished};
 use crate::{Error, Result};
 
@@ -202,16 +202,16 @@ impl Rig {
 
     /// Runs the program of `reference` in `mode` and compares the flows. Only an obstacle to the
     /// test itself is an error. A fault of the recording or of the decoder is a failure in the
-    /// outcome, and its files are kept.
+    /// result, and its files are kept.
     ///
     /// # Errors
     /// If a process cannot be started, or a file cannot be written.
-    pub fn check(&self, reference: &Reference, mode: Mode) -> Result<Outcome> {
+    pub fn check(&self, reference: &Reference, mode: Mode) -> Result<RunComparison> {
         let seed = reference.seed;
         let capture = self.work.join(format!("Fuzz{seed}.{mode}.jportal"));
         let flags = mode.flags(seed);
         let finished = self.record(seed, &flags, &capture)?;
-        let mut outcome = Outcome::default();
+        let mut outcome = RunComparison::default();
         if !finished.status.success() || !capture.exists() {
             let said = finished.text() + &finished.stderr;
             outcome.failure = Some(format!("the program ended with {}\n{said}", finished.status));
@@ -235,7 +235,12 @@ impl Rig {
     ///
     /// # Errors
     /// If `verify` cannot be started or hangs.
-    pub fn compare(&self, reference: &Reference, capture: &Path, precision: Precision) -> Result<Outcome> {
+    pub fn compare(
+        &self,
+        reference: &Reference,
+        capture: &Path,
+        precision: Precision,
+    ) -> Result<RunComparison> {
         against::compare(&self.jportal, (capture, precision), &reference.capture, LIMIT)
     }
 
@@ -263,20 +268,20 @@ impl Rig {
     }
 }
 
-/// Sums over many outcomes.
+/// Sums over many comparisons.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
+pub struct FuzzTally {
     /// Comparisons.
     pub runs: u64,
     /// Those that failed.
     pub failed: u64,
     /// The sums of all figures.
-    pub sum: Outcome,
+    pub sum: RunComparison,
 }
 
-impl Tally {
-    /// Adds an outcome.
-    pub fn add(&mut self, outcome: &Outcome) {
+impl FuzzTally {
+    /// Adds a comparison.
+    pub fn add(&mut self, outcome: &RunComparison) {
         self.runs += 1;
         self.failed += u64::from(outcome.failure.is_some());
         self.sum.add(outcome);

@@ -2,7 +2,7 @@
 
 //! Statements, other than loops.
 
-use super::body::{Body, Target};
+use super::body::{Body, JumpLabel};
 
 /// Exceptions that generated code throws. `catch` clauses are in this order.
 const CAUGHT: &[&str] = &[
@@ -311,7 +311,7 @@ impl Body<'_> {
 
     fn labelled_block(&mut self, nesting: u32) {
         let label = self.fresh("block");
-        self.targets.push(Target { label: label.clone(), is_loop: false });
+        self.targets.push(JumpLabel { label: label.clone(), is_loop: false });
         self.block(&format!("{label}:"), |b| {
             b.scope(|b| {
                 b.statement(nesting);

@@ -29,7 +29,7 @@ pub enum Verdict {
 
 /// A difference, for the report.
 #[derive(Debug, Clone)]
-pub struct Difference {
+pub struct CodeDifference {
     /// What was compiled.
     pub key: Key,
     /// Index of the compilation among those with the same key.
@@ -56,9 +56,9 @@ pub struct Comparison {
     pub in_another_run: u64,
     /// Nmethods that differ, but the runs of the reference also differ there, or another attempt
     /// showed no difference.
-    pub varying: Vec<Difference>,
+    pub varying: Vec<CodeDifference>,
     /// Nmethods that differ in all attempts, although the runs of the reference agree.
-    pub different: Vec<Difference>,
+    pub different: Vec<CodeDifference>,
     /// Compilations without a counterpart in the reference.
     pub alone: Vec<Key>,
     /// Whether the compilations are in the order of one of the reference's runs.
@@ -79,10 +79,10 @@ impl Comparison {
     /// Keeps in `different` only what was different in the attempt `before` too. The rest varies
     /// from run to run.
     pub fn differs_always(&mut self, before: &Self) {
-        let was = |d: &Difference| before.different.iter().any(|b| (&b.key, b.nth) == (&d.key, d.nth));
+        let was = |d: &CodeDifference| before.different.iter().any(|b| (&b.key, b.nth) == (&d.key, d.nth));
         let (different, varying) = std::mem::take(&mut self.different).into_iter().partition(was);
         self.different = different;
-        self.varying.extend::<Vec<Difference>>(varying);
+        self.varying.extend::<Vec<CodeDifference>>(varying);
     }
     fn add(&mut self, n: &Listed, nth: usize, partners: &[&Listed]) {
         let Some((first, others)) = partners.split_first() else {
@@ -109,7 +109,7 @@ impl Comparison {
             Verdict::Different(what) => {
                 let agree = |other: &&Listed| !matches!(nmethods(first, other), Verdict::Different(_));
                 let list = if others.iter().all(agree) { &mut self.different } else { &mut self.varying };
-                list.push(Difference { key: n.key.clone(), nth, what });
+                list.push(CodeDifference { key: n.key.clone(), nth, what });
             }
         }
     }
@@ -444,7 +444,7 @@ mod tests {
         let first = listings(&reference, &[method("a", 2), method("b", 2), method("c", 1)]);
         let mut second = listings(&reference, &[method("a", 3), method("b", 1), method("c", 2)]);
         second.differs_always(&first);
-        let names = |all: &[Difference]| all.iter().map(|d| d.key.method.clone()).collect::<Vec<_>>();
+        let names = |all: &[CodeDifference]| all.iter().map(|d| d.key.method.clone()).collect::<Vec<_>>();
         assert_eq!((names(&second.different), names(&second.varying)), (vec!["a".into()], vec!["c".into()]));
         assert!(!second.same());
     }

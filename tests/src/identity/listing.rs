@@ -51,12 +51,12 @@ impl Listed {
 pub fn read(path: &Path) -> Result<Vec<Listed>> {
     let file = std::fs::File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut all = Vec::new();
-    let mut open: Option<Reader> = None;
+    let mut open: Option<NMethodReader> = None;
     for (number, line) in std::io::BufReader::new(file).split(b'\n').enumerate() {
         let line = unescape(&String::from_utf8_lossy(&line?));
         let at = |what: String| format!("{}, line {}: {what}", path.display(), number + 1);
         if line.starts_with("<print_nmethod ") {
-            open = Some(Reader::new(&line));
+            open = Some(NMethodReader::new(&line));
         } else if line.starts_with("</print_nmethod>") {
             let reader = open.take().ok_or_else(|| at("the end of no nmethod".into()))?;
             all.push(reader.finish().map_err(at)?);
@@ -82,7 +82,7 @@ fn unescape(line: &str) -> String {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Part {
+enum NMethodPart {
     #[default]
     Head,
     Constants,
@@ -91,11 +91,11 @@ enum Part {
 }
 
 #[derive(Debug, Default)]
-struct Reader {
+struct NMethodReader {
     level: u8,
     method: Option<String>,
     osr_bci: Option<u32>,
-    part: Part,
+    part: NMethodPart,
     start: Option<u64>,
     code: Vec<u8>,
     constants_start: u64,
@@ -132,7 +132,7 @@ fn address(text: &str) -> Option<(u64, &str)> {
     Some((value, &digits[16..]))
 }
 
-impl Reader {
+impl NMethodReader {
     fn new(head: &str) -> Self {
         let level = attribute(head, "level").and_then(|l| l.parse().ok());
         let only = if attribute(head, "compiler") == Some("c1") { 1 } else { 4 };
@@ -141,16 +141,16 @@ impl Reader {
 
     fn line(&mut self, line: &str) -> std::result::Result<(), String> {
         match line {
-            "[Constant Pool]" => self.part = Part::Constants,
-            "[MachCode]" => self.part = Part::Code,
-            "[/MachCode]" => self.part = Part::Rest,
+            "[Constant Pool]" => self.part = NMethodPart::Constants,
+            "[MachCode]" => self.part = NMethodPart::Code,
+            "[/MachCode]" => self.part = NMethodPart::Rest,
             _ => {}
         }
         match self.part {
-            Part::Head => self.head(line),
-            Part::Constants => self.constant(line),
-            Part::Code => self.code(line),
-            Part::Rest => Ok(()),
+            NMethodPart::Head => self.head(line),
+            NMethodPart::Constants => self.constant(line),
+            NMethodPart::Code => self.code(line),
+            NMethodPart::Rest => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::judge::{Judge, Limits};
+use super::judge::{Judge, ResourceLimits};
 use super::model::Model;
 use super::plan::{Amount, Mutation, plan};
 use crate::Result;
@@ -34,7 +34,7 @@ pub struct Campaign {
 
 /// The result of a [`Campaign`].
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct CampaignOutcome {
     /// Number of changes that were tried.
     pub tried: usize,
     /// Descriptions of the failures.
@@ -75,7 +75,7 @@ impl Campaign {
     ///
     /// # Errors
     /// If the capture cannot be parsed, or a command fails on the untouched one.
-    pub fn run(&self, capture: &Path, say: impl Fn(&str) + Sync) -> Result<Outcome> {
+    pub fn run(&self, capture: &Path, say: impl Fn(&str) + Sync) -> Result<CampaignOutcome> {
         let folder = tempfile::tempdir()?;
         let base = folder.path().join("base.jportal");
         let mut model = Model::read(capture)?;
@@ -86,7 +86,7 @@ impl Campaign {
             std::fs::copy(&base, keep.join("base.jportal"))?;
         }
         let mutations = self.mutations(&model)?;
-        let judge = Judge::new(&self.jportal, &base, Limits::default())?;
+        let judge = Judge::new(&self.jportal, &base, ResourceLimits::default())?;
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let work = || -> Result<()> {
@@ -105,7 +105,7 @@ impl Campaign {
             workers.into_iter().try_for_each(|w| w.join().map_err(|_| "a worker panicked")?)
         })?;
         let failures = failures.into_inner().unwrap_or_else(|e| e.into_inner());
-        Ok(Outcome { tried: mutations.len(), failures })
+        Ok(CampaignOutcome { tried: mutations.len(), failures })
     }
 
     fn try_one(

@@ -14,7 +14,7 @@ use crate::process;
 
 /// The resources that a command may use.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Processor time in seconds.
     pub cpu_seconds: u64,
     /// Address space in bytes; allocations beyond it fail.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub per_byte: u64,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     /// 10 s of processor time for commands that need some hundredths of a second, 4 GiB of
     /// address space, 64 MiB of additional resident memory, and 64 bytes per byte of growth.
     fn default() -> Self {
@@ -66,13 +66,13 @@ pub struct Judge {
     jportal: PathBuf,
     base: PathBuf,
     base_bytes: u64,
-    limits: Limits,
+    limits: ResourceLimits,
     /// Peak memory in KiB of each command on the untouched capture.
     peaks: Vec<u64>,
 }
 
 /// How a command ended.
-struct Ended {
+struct CommandEnd {
     status: std::process::ExitStatus,
     stderr: String,
     peak_kib: u64,
@@ -83,7 +83,7 @@ impl Judge {
     ///
     /// # Errors
     /// If a command cannot be run, or fails on the untouched capture.
-    pub fn new(jportal: &Path, base: &Path, limits: Limits) -> Result<Self> {
+    pub fn new(jportal: &Path, base: &Path, limits: ResourceLimits) -> Result<Self> {
         let base_bytes = process::size(base);
         let mut judge =
             Self { jportal: jportal.into(), base: base.into(), base_bytes, limits, peaks: Vec::new() };
@@ -123,7 +123,7 @@ impl Judge {
         Ok(failures)
     }
 
-    fn run(&self, words: &[&str], path: &Path, folder: &Path) -> Result<Ended> {
+    fn run(&self, words: &[&str], path: &Path, folder: &Path) -> Result<CommandEnd> {
         let mut command = Command::new(&self.jportal);
         for word in words {
             match *word {
@@ -149,7 +149,7 @@ impl Judge {
         let finished = process::run_quietly(&mut command, Duration::from_secs(300))?;
         let text = std::fs::read(&stderr).unwrap_or_default();
         let stderr = String::from_utf8_lossy(&text[..text.len().min(1 << 20)]).into_owned();
-        Ok(Ended { status: finished.0, stderr, peak_kib: finished.1 })
+        Ok(CommandEnd { status: finished.0, stderr, peak_kib: finished.1 })
     }
 }
 
@@ -163,7 +163,7 @@ fn limit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
 }
 
 /// Describes a wrong exit status or message of a command; `None` if both are right.
-fn said_wrong(ended: &Ended) -> Option<String> {
+fn said_wrong(ended: &CommandEnd) -> Option<String> {
     let panic = ended.stderr.lines().position(|line| line.contains("panicked at"));
     if let Some(at) = panic {
         let words: Vec<&str> = ended.stderr.lines().skip(at).take(2).collect();

@@ -42,7 +42,7 @@ pub struct List {
 
 /// All fields of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct EncodingLayout {
     /// Numbers, including the lengths of strings and lists.
     pub fields: Vec<Field>,
     /// Strings and raw bytes.
@@ -90,8 +90,8 @@ pub fn schema(name: &str) -> Option<&'static StructSchema> {
 ///
 /// # Errors
 /// If the bytes are not such an encoding, or it has a type that the schemas do not describe.
-pub fn layout(name: &str, bytes: &[u8], at: usize) -> Result<Layout> {
-    let mut walk = Walk { bytes, at, out: Layout::default() };
+pub fn layout(name: &str, bytes: &[u8], at: usize) -> Result<EncodingLayout> {
+    let mut walk = SchemaWalk { bytes, at, out: EncodingLayout::default() };
     walk.body(name, name)?;
     walk.out.len = walk.at;
     Ok(walk.out)
@@ -144,13 +144,13 @@ fn inside<'t>(ty: &'t str, outer: &str) -> Option<&'t str> {
     ty.strip_prefix(outer)?.trim().strip_prefix('<')?.strip_suffix('>').map(str::trim)
 }
 
-struct Walk<'b> {
+struct SchemaWalk<'b> {
     bytes: &'b [u8],
     at: usize,
-    out: Layout,
+    out: EncodingLayout,
 }
 
-impl Walk<'_> {
+impl SchemaWalk<'_> {
     fn body(&mut self, name: &str, path: &str) -> Result<()> {
         let schema = schema(name).ok_or_else(|| format!("no schema of {name}"))?;
         for f in schema.fields {

@@ -15,8 +15,8 @@ mod model;
 mod plan;
 mod sample;
 
-pub use campaign::{Campaign, Outcome};
-pub use judge::{Failure, Judge, Limits};
+pub use campaign::{Campaign, CampaignOutcome};
+pub use judge::{Failure, Judge, ResourceLimits};
 pub use model::Model;
 pub use plan::{Amount, Mutation, plan};
 pub use sample::write_sample;

@@ -34,7 +34,7 @@ pub struct Model {
 
 /// Something in a [`Model`] whose bytes can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum MutationTarget {
     /// A frame of metadata: the index of its part, and its index in that part.
     Frame(usize, usize),
     /// A record of the sideband: the index of its part, and its index in that part.
@@ -124,23 +124,22 @@ impl Model {
     }
 
     /// The bytes of `target`.
-    pub fn bytes(&self, target: Target) -> Option<&Vec<u8>> {
+    pub fn bytes(&self, target: MutationTarget) -> Option<&Vec<u8>> {
         match (target, self.parts.get(target.part())?) {
-            (Target::Frame(_, n), Part::Metadata(all)) | (Target::Record(_, n), Part::Sideband(_, all)) => {
-                all.get(n)
-            }
-            (Target::Payload(_), Part::Other(_, payload)) => Some(payload),
+            (MutationTarget::Frame(_, n), Part::Metadata(all))
+            | (MutationTarget::Record(_, n), Part::Sideband(_, all)) => all.get(n),
+            (MutationTarget::Payload(_), Part::Other(_, payload)) => Some(payload),
             _ => None,
         }
     }
 
     /// Changes the bytes of `target`, and corrects the length in their head if it changed.
-    pub fn change(&mut self, target: Target, f: impl FnOnce(&mut Vec<u8>)) {
+    pub fn change(&mut self, target: MutationTarget, f: impl FnOnce(&mut Vec<u8>)) {
         let Some(part) = self.parts.get_mut(target.part()) else { return };
         let (bytes, mend): (_, fn(&mut Vec<u8>)) = match (target, part) {
-            (Target::Frame(_, n), Part::Metadata(all)) => (all.get_mut(n), mend_frame),
-            (Target::Record(_, n), Part::Sideband(_, all)) => (all.get_mut(n), mend_record),
-            (Target::Payload(_), Part::Other(_, payload)) => (Some(payload), |_| {}),
+            (MutationTarget::Frame(_, n), Part::Metadata(all)) => (all.get_mut(n), mend_frame),
+            (MutationTarget::Record(_, n), Part::Sideband(_, all)) => (all.get_mut(n), mend_record),
+            (MutationTarget::Payload(_), Part::Other(_, payload)) => (Some(payload), |_| {}),
             _ => return,
         };
         let Some(bytes) = bytes else { return };
@@ -188,7 +187,7 @@ impl Model {
     }
 }
 
-impl Target {
+impl MutationTarget {
     fn part(self) -> usize {
         match self {
             Self::Frame(part, _) | Self::Record(part, _) | Self::Payload(part) => part,

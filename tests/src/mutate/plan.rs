@@ -9,8 +9,8 @@ use jportal_capture::chunk::{Head, Kind, PREAMBLE};
 use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
 use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES, TRAILER};
 
-use super::layout::{Blob, Field, Layout, List, layout};
-use super::model::{Model, Part, Target, u16_at, u32_at};
+use super::layout::{Blob, EncodingLayout, Field, List, layout};
+use super::model::{Model, MutationTarget, Part, u16_at, u32_at};
 use crate::Result;
 
 /// The number of changes.
@@ -34,15 +34,15 @@ impl Amount {
 pub struct Mutation {
     /// Describes the change; the same in every run.
     pub name: String,
-    change: Change,
+    change: CaptureChange,
 }
 
 #[derive(Debug, Clone)]
-enum Change {
+enum CaptureChange {
     /// A number.
-    Number { target: Target, at: usize, width: usize, value: u64 },
+    Number { target: MutationTarget, at: usize, width: usize, value: u64 },
     /// A range of a record, and the count in the four bytes before it.
-    Splice { target: Target, from: usize, to: usize, count: u32, with: Vec<u8> },
+    Splice { target: MutationTarget, from: usize, to: usize, count: u32, with: Vec<u8> },
     /// A field of a chunk's head.
     Head { chunk: usize, field: HeadField, value: u64 },
     /// Whole chunks.
@@ -110,7 +110,7 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
             let field = rows[random.usize(..rows.len())];
             let now = number(bytes, field.at, field.width);
             for value in some(&mut random, extremes(field.width, now), amount.values) {
-                let change = Change::Number { target, at: field.at, width: field.width, value };
+                let change = CaptureChange::Number { target, at: field.at, width: field.width, value };
                 all.push(Mutation { name: format!("{path} = {value:#x} ({name})"), change });
             }
         }
@@ -120,14 +120,14 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
             let blob = rows[random.usize(..rows.len())];
             for (what, with) in some(&mut random, texts(&bytes[blob.from..blob.to]), amount.values) {
                 let (from, to) = (blob.from, blob.to);
-                let change = Change::Splice { target, from, to, count: with.len() as u32, with };
+                let change = CaptureChange::Splice { target, from, to, count: with.len() as u32, with };
                 all.push(Mutation { name: format!("{path} {what} ({name})"), change });
             }
         }
         for list in layout.lists.iter().filter(|l| l.rows.len() > 1) {
             for (what, count, with) in lists(bytes, list) {
                 let (from, to) = (list.rows[0], list.rows[list.rows.len() - 1]);
-                let change = Change::Splice { target, from, to, count, with };
+                let change = CaptureChange::Splice { target, from, to, count, with };
                 all.push(Mutation { name: format!("{} {what} ({name})", list.path), change });
             }
         }
@@ -137,19 +137,26 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
 }
 
 /// Chooses the records to change: at most `n` of each kind of frame, sideband record and payload.
-fn chosen(model: &Model, random: &mut Rng, n: usize) -> Result<Vec<(String, Target, Layout)>> {
-    let mut kinds: BTreeMap<(u8, u32), Vec<Target>> = BTreeMap::new();
+fn chosen(
+    model: &Model,
+    random: &mut Rng,
+    n: usize,
+) -> Result<Vec<(String, MutationTarget, EncodingLayout)>> {
+    let mut kinds: BTreeMap<(u8, u32), Vec<MutationTarget>> = BTreeMap::new();
     for (p, part) in model.parts.iter().enumerate() {
         match part {
             Part::Metadata(frames) => frames.iter().enumerate().for_each(|(n, f)| {
                 let kind = u16_at(f, 4).unwrap_or_default();
-                kinds.entry((0, kind.into())).or_default().push(Target::Frame(p, n));
+                kinds.entry((0, kind.into())).or_default().push(MutationTarget::Frame(p, n));
             }),
             Part::Sideband(_, records) => records.iter().enumerate().for_each(|(n, r)| {
-                kinds.entry((1, u32_at(r, 0).unwrap_or_default())).or_default().push(Target::Record(p, n));
+                kinds
+                    .entry((1, u32_at(r, 0).unwrap_or_default()))
+                    .or_default()
+                    .push(MutationTarget::Record(p, n));
             }),
             Part::Other(head, _) if matches!(head.kind, Kind::Header | Kind::Loss | Kind::End) => {
-                kinds.entry((2, head.kind.code().into())).or_default().push(Target::Payload(p));
+                kinds.entry((2, head.kind.code().into())).or_default().push(MutationTarget::Payload(p));
             }
             Part::Other(..) => {}
         }
@@ -174,7 +181,7 @@ fn chosen(model: &Model, random: &mut Rng, n: usize) -> Result<Vec<(String, Targ
     Ok(all)
 }
 
-fn frame_layout(kind: u32, bytes: &[u8]) -> Result<Layout> {
+fn frame_layout(kind: u32, bytes: &[u8]) -> Result<EncodingLayout> {
     let schema = SCHEMA.iter().find(|s| s.kind.is_some_and(|k| u32::from(k) == kind));
     let name = schema.ok_or_else(|| format!("no schema of kind {kind}"))?.name;
     let mut all = layout(name, bytes, FRAME_HEADER)?;
@@ -182,8 +189,8 @@ fn frame_layout(kind: u32, bytes: &[u8]) -> Result<Layout> {
     Ok(all)
 }
 
-fn record_layout(kind: u32, bytes: &[u8]) -> Layout {
-    let mut all = Layout::default();
+fn record_layout(kind: u32, bytes: &[u8]) -> EncodingLayout {
+    let mut all = EncodingLayout::default();
     let known = LAYOUTS.iter().find(|l| l.kind == kind);
     let name = known.map_or("other", |l| l.name);
     fixed(&mut all, name, 0, &[("header.type", 4), ("header.misc", 2), ("header.size", 2)]);
@@ -192,7 +199,7 @@ fn record_layout(kind: u32, bytes: &[u8]) -> Layout {
     all
 }
 
-fn payload_layout(kind: Kind, bytes: &[u8]) -> Result<Layout> {
+fn payload_layout(kind: Kind, bytes: &[u8]) -> Result<EncodingLayout> {
     match kind {
         Kind::Header => layout("Header", bytes, 0),
         Kind::End => layout("End", bytes, 0),
@@ -200,7 +207,7 @@ fn payload_layout(kind: Kind, bytes: &[u8]) -> Result<Layout> {
     }
 }
 
-fn fixed(all: &mut Layout, name: &str, mut at: usize, fields: &[(&str, usize)]) {
+fn fixed(all: &mut EncodingLayout, name: &str, mut at: usize, fields: &[(&str, usize)]) {
     for &(field, width) in fields {
         all.fields.push(Field { path: format!("{name}.{field}"), at, width });
         at += width;
@@ -272,39 +279,39 @@ fn of_chunks(model: &Model, random: &mut Rng, amount: Amount) -> Vec<Mutation> {
                 for value in some(random, extremes(width, now), amount.values) {
                     add(
                         format!("{what} of {name} chunk {n} = {value:#x}"),
-                        Change::Head { chunk: n, field, value },
+                        CaptureChange::Head { chunk: n, field, value },
                     );
                 }
             }
         }
         for _ in 0..amount.chunks {
             let n = numbers[random.usize(..numbers.len())];
-            add(format!("{name} chunk {n} twice"), Change::Chunks(ChunkChange::Double(n)));
+            add(format!("{name} chunk {n} twice"), CaptureChange::Chunks(ChunkChange::Double(n)));
             let n = numbers[random.usize(..numbers.len())];
-            add(format!("{name} chunk {n} gone"), Change::Chunks(ChunkChange::Drop(n)));
+            add(format!("{name} chunk {n} gone"), CaptureChange::Chunks(ChunkChange::Drop(n)));
             let n = numbers[random.usize(..numbers.len())];
             if !chunks[n].1.is_empty() {
-                add(format!("{name} chunk {n} cut in half"), Change::Chunks(ChunkChange::Halve(n)));
+                add(format!("{name} chunk {n} cut in half"), CaptureChange::Chunks(ChunkChange::Halve(n)));
             }
             let (a, b) = (numbers[random.usize(..numbers.len())], random.usize(..chunks.len()));
             add(
                 format!("{name} chunk {a} and chunk {b} change places"),
-                Change::Chunks(ChunkChange::Swap(a, b)),
+                CaptureChange::Chunks(ChunkChange::Swap(a, b)),
             );
         }
     }
     for _ in 0..4 * amount.chunks {
         let share = random.f64();
-        add(format!("the file cut at {share:.6}"), Change::Cut { share });
+        add(format!("the file cut at {share:.6}"), CaptureChange::Cut { share });
         let (share, bits) = (random.f64(), 1 << random.u32(..8));
-        add(format!("a bit turned at {share:.6}"), Change::Flip { share, bits });
+        add(format!("a bit turned at {share:.6}"), CaptureChange::Flip { share, bits });
         let trace = kinds.get(&Kind::Pt.code()).map_or(&[][..], |v| v);
         let Some(&chunk) = random.choice(trace) else { continue };
         // 0 in a chunk without trace: then nothing is changed.
         let at = random.usize(..chunks[chunk].1.len().max(1));
         let mut with = vec![0; random.usize(1..=24)];
         random.fill(&mut with);
-        add(format!("trace of chunk {chunk} at {at}: {with:02x?}"), Change::Trace { chunk, at, with });
+        add(format!("trace of chunk {chunk} at {at}: {with:02x?}"), CaptureChange::Trace { chunk, at, with });
     }
     all
 }
@@ -313,13 +320,13 @@ impl Mutation {
     /// The bytes of the file of `model` with this change.
     pub fn apply(&self, model: &Model) -> Vec<u8> {
         match &self.change {
-            Change::Number { target, at, width, value } => {
+            CaptureChange::Number { target, at, width, value } => {
                 let mut model = model.clone();
                 let value = value.to_le_bytes();
                 model.change(*target, |bytes| bytes[*at..at + width].copy_from_slice(&value[..*width]));
                 model.file(&model.chunks())
             }
-            Change::Splice { target, from, to, count, with } => {
+            CaptureChange::Splice { target, from, to, count, with } => {
                 let mut model = model.clone();
                 model.change(*target, |bytes| {
                     bytes[from - 4..*from].copy_from_slice(&count.to_le_bytes());
@@ -327,14 +334,14 @@ impl Mutation {
                 });
                 model.file(&model.chunks())
             }
-            Change::Head { chunk, field, value } => {
+            CaptureChange::Head { chunk, field, value } => {
                 let mut chunks = model.chunks();
                 if let Some((head, payload)) = chunks.get_mut(*chunk) {
                     set(head, payload, *field, *value);
                 }
                 model.file(&chunks)
             }
-            Change::Chunks(change) => {
+            CaptureChange::Chunks(change) => {
                 let mut chunks = model.chunks();
                 match *change {
                     ChunkChange::Swap(a, b) => chunks.swap(a, b),
@@ -348,18 +355,18 @@ impl Mutation {
                 }
                 model.file(&chunks)
             }
-            Change::Flip { share, bits } => {
+            CaptureChange::Flip { share, bits } => {
                 let mut file = model.file(&model.chunks());
                 let at = place(&file, *share);
                 file[at] ^= bits;
                 file
             }
-            Change::Cut { share } => {
+            CaptureChange::Cut { share } => {
                 let mut file = model.file(&model.chunks());
                 file.truncate(place(&file, *share));
                 file
             }
-            Change::Trace { chunk, at, with } => {
+            CaptureChange::Trace { chunk, at, with } => {
                 let mut chunks = model.chunks();
                 if let Some((head, payload)) = chunks.get_mut(*chunk) {
                     let len = with.len().min(payload.len() - at);
@@ -451,7 +458,7 @@ mod tests {
                 "{}",
                 m.name
             );
-            if matches!(m.change, Change::Number { .. } | Change::Splice { .. }) {
+            if matches!(m.change, CaptureChange::Number { .. } | CaptureChange::Splice { .. }) {
                 std::fs::write(&path, bytes).unwrap();
                 match CaptureReader::open(&path) {
                     Ok(reader) => assert_eq!(reader.check().len(), 0, "{}", m.name),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Mode;
-use super::stand_in::Settings;
+use super::CompilerMode;
+use super::stand_in::StandInSettings;
 use crate::{Result, process};
 
 /// Which `java` runs the tests.
@@ -102,7 +102,7 @@ impl Harness {
     pub fn run(
         &self,
         tests: &[String],
-        mode: Mode,
+        mode: CompilerMode,
         way: Way,
         mut each: impl FnMut(&str, Ended) -> Result<()>,
     ) -> Result<()> {
@@ -152,7 +152,7 @@ impl Harness {
     }
 
     /// Creates a JDK home that links to `jdk`, except for its `java`.
-    fn stand_in(&self, mode: Mode, way: Way) -> Result<PathBuf> {
+    fn stand_in(&self, mode: CompilerMode, way: Way) -> Result<PathBuf> {
         let home = self.out.join(format!("jdk-{}-{}", mode.name(), way.name()));
         let _ = std::fs::remove_dir_all(&home);
         std::fs::create_dir_all(home.join("bin"))?;
@@ -161,7 +161,7 @@ impl Harness {
         let script = format!(
             "#!/bin/sh\nexec {} --as-java {} {} {} \"$@\"\n",
             quoted(&std::env::current_exe()?),
-            quoted(&self.out.join(Settings::FILE)),
+            quoted(&self.out.join(StandInSettings::FILE)),
             mode.name(),
             way.name()
         );

@@ -48,14 +48,14 @@ pub fn lines(file: &Path) -> Result<Vec<Value>> {
 
 /// The compilers that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum CompilerMode {
     /// The VM's default.
     Tiered,
     /// C2 alone.
     C2,
 }
 
-impl Mode {
+impl CompilerMode {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Mode {
     }
 }
 
-impl std::str::FromStr for Mode {
+impl std::str::FromStr for CompilerMode {
     type Err = crate::Error;
 
     fn from_str(name: &str) -> Result<Self> {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::harness::Way;
-use super::{Mode, append, lines};
+use super::{CompilerMode, append, lines};
 use crate::{Result, process};
 
 /// Settings of the stand-in. They are passed in a file, because jtreg passes only its own
 /// arguments.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct StandInSettings {
     /// The command.
     pub jportal: PathBuf,
     /// The JDK's own `java`.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub out: PathBuf,
 }
 
-impl Settings {
+impl StandInSettings {
     /// Name of the file of settings.
     pub const FILE: &str = "stand-in.json";
     /// Name of the file that lists the runs.
@@ -70,11 +70,11 @@ impl Settings {
 ///
 /// # Errors
 /// If something that it needs is missing.
-pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) -> Result<u8> {
+pub fn run(settings: &StandInSettings, mode: CompilerMode, way: Way, arguments: &[OsString]) -> Result<u8> {
     let Some(action) = Action::of(arguments) else {
         return Err(Command::new(&settings.java).args(arguments).exec().into());
     };
-    let runs = settings.out.join(Settings::RUNS);
+    let runs = settings.out.join(StandInSettings::RUNS);
     // A test with a program that took too long is skipped, so its other programs need not run.
     let is_given_up =
         |run: &Value| run["test"] == *action.test && run["mode"] == mode.name() && run["skip"].is_string();
@@ -178,7 +178,7 @@ fn code(status: ExitStatus) -> u8 {
 }
 
 /// Decodes and checks the capture, and notes the figures. Keeps a capture with a fault.
-fn judge(settings: &Settings, capture: &Path, name: &str, note: &mut Value) -> Result<()> {
+fn judge(settings: &StandInSettings, capture: &Path, name: &str, note: &mut Value) -> Result<()> {
     note["capture_bytes"] = process::size(capture).into();
     let mut command = Command::new(&settings.jportal);
     command.args(["info", "--check", "--json"]).arg(capture);

@@ -9,7 +9,7 @@ use super::harness::Ended;
 
 /// The verdict of one test in one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TestVerdict {
     /// It ended as it does unrecorded, and its captures have no faults.
     Passed,
     /// Failed, with the faults.
@@ -18,7 +18,7 @@ pub enum Verdict {
     Skipped(String),
 }
 
-impl Verdict {
+impl TestVerdict {
     /// Its name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ pub enum Unrecorded {
 mod tests {
     use super::*;
 
-    fn of(ended: Option<Ended>, runs: &[Value], unrecorded: Unrecorded) -> Verdict {
-        Verdict::of(ended, runs, || Ok::<_, ()>(unrecorded)).unwrap()
+    fn of(ended: Option<Ended>, runs: &[Value], unrecorded: Unrecorded) -> TestVerdict {
+        TestVerdict::of(ended, runs, || Ok::<_, ()>(unrecorded)).unwrap()
     }
 
     #[test]
@@ -111,8 +111,8 @@ mod tests {
         let clean = json!({"faults": []});
         let wrong = json!({"faults": ["1 contradictions"]});
         let long = json!({"skip": "it runs longer than 120 s"});
-        assert_eq!(of(Some(Passed), std::slice::from_ref(&clean), Fails), Verdict::Passed);
-        let failed = |text: &str| Verdict::Failed(vec![text.into()]);
+        assert_eq!(of(Some(Passed), std::slice::from_ref(&clean), Fails), TestVerdict::Passed);
+        let failed = |text: &str| TestVerdict::Failed(vec![text.into()]);
         assert_eq!(of(Some(Passed), &[clean.clone(), wrong.clone()], Passes), failed("1 contradictions"));
         assert_eq!(
             of(Some(Failed), std::slice::from_ref(&wrong), FailsUnderQemu),
@@ -125,8 +125,14 @@ mod tests {
             let verdict = of(Some(Failed), std::slice::from_ref(&clean), unrecorded);
             assert_eq!(verdict.name(), "skipped", "{verdict:?}");
         }
-        assert_eq!(of(Some(Failed), &[long], Passes), Verdict::Skipped("it runs longer than 120 s".into()));
+        assert_eq!(
+            of(Some(Failed), &[long], Passes),
+            TestVerdict::Skipped("it runs longer than 120 s".into())
+        );
         assert_eq!(of(None, &[], Passes).name(), "skipped");
-        assert_eq!(of(Some(Ended::Error), &[], Passes), Verdict::Skipped("it cannot be built or run".into()));
+        assert_eq!(
+            of(Some(Ended::Error), &[], Passes),
+            TestVerdict::Skipped("it cannot be built or run".into())
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use jportal_tests::place;
 use jportal_tests::process;
 use jportal_tests::programs::{self, MANY_METHODS, Size};
-use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use jportal_tests::skip;
 
 /// The smallest metadata ring and over a megabyte of methods: producers wait, and no record is
@@ -18,15 +18,15 @@ use jportal_tests::skip;
 fn the_smallest_ring_carries_a_megabyte_of_methods() {
     let Some(place) = place::installed("the_smallest_ring_carries_a_megabyte_of_methods") else { return };
     let flags = vec!["-XX:JPortalRingSize=64k".to_owned()];
-    for mode in [Mode::Interpreter, Mode::Tiered] {
+    for mode in [EngineMode::Interpreter, EngineMode::Tiered] {
         let plan = Plan { flags: flags.clone(), ..Plan::new(mode) };
-        let recording = Recording::make(&place, &MANY_METHODS, &plan).unwrap();
+        let recording = RecordedRun::make(&place, &MANY_METHODS, &plan).unwrap();
         assert!(recording.program.status.success(), "{mode:?}: {}", recording.program.stderr);
         let info = recording.info(&recording.capture(), &[]).unwrap();
         assert_eq!(info.native_errors().unwrap(), 0, "{mode:?}");
         let verdict = recording.verify(&recording.capture(), &[]).unwrap();
         let log = recording.oracle().unwrap();
-        if mode == Mode::Interpreter {
+        if mode == EngineMode::Interpreter {
             verdict.require_exact(&log).unwrap();
         }
         assert_eq!(verdict.probes().unwrap(), log.hits());

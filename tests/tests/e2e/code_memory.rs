@@ -5,10 +5,10 @@
 
 use jportal_capture::CaptureReader;
 use jportal_perf_abi::record::{Body, RecordReader};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::programs::{self, Size};
-use jportal_tests::recording::{LIMIT, Mode, Plan};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan};
 use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
 
@@ -26,7 +26,7 @@ fn code_in_a_memfd_is_followed() {
         "-XX:ReservedCodeCacheSize=4m".to_owned(),
         format!("-Xlog:jportal+codecache=info:file={}", log.display()),
     ];
-    let plan = Plan { flags: flags.to_vec(), ..Plan::new(Mode::Tiered) };
+    let plan = Plan { flags: flags.to_vec(), ..Plan::new(EngineMode::Tiered) };
     let program = programs::by_name("javac").expect("a program of that name");
     if let Err(error) = check(&place, &program, &plan, "memfd") {
         panic!("{error}");
@@ -39,7 +39,7 @@ fn code_in_a_memfd_is_followed() {
 /// Counts how often the kernel saw a part of the code cache being mapped for execution or made
 /// executable after the time at which the filter would have been set. The kernel adapts a filter
 /// on a file at these events (`perf_event_mmap`), and records them.
-fn mappings(place: &Place, code_cache: &str) -> Result<usize, String> {
+fn mappings(place: &Installation, code_cache: &str) -> Result<usize, String> {
     let folder = Scratch::new().expect("a folder");
     let capture = folder.path().join("capture.jportal");
     let program = programs::by_name("h2").expect("a program of that name");

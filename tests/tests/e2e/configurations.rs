@@ -4,9 +4,9 @@
 //! the first call, other collectors, a code cache that has to be flushed or is a memfd, and finer
 //! clocks than times in PSBs only. All requirements of the default mode hold in each.
 
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan};
+use jportal_tests::recording::{EngineMode, Plan};
 use jportal_tests::skip;
 
 use crate::programs::{TESTED, check};
@@ -75,7 +75,7 @@ const STRESS: Configuration = Configuration {
     ..DEFAULT
 };
 
-fn place(configuration: &Configuration, test: &str) -> Option<Place> {
+fn place(configuration: &Configuration, test: &str) -> Option<Installation> {
     let place = place::installed(test)?;
     if configuration.fastdebug { place.fastdebug(test) } else { Some(place) }
 }
@@ -92,7 +92,8 @@ fn run(configuration: &Configuration, names: &[&str]) {
             skip::skip(&format!("{test}: {name}"), &missing);
             continue;
         }
-        let plan = Plan { flags: flags.clone(), timing: configuration.timing, ..Plan::new(Mode::Tiered) };
+        let plan =
+            Plan { flags: flags.clone(), timing: configuration.timing, ..Plan::new(EngineMode::Tiered) };
         if let Err(error) = check(&place, &program, &plan, configuration.name) {
             failed.push(format!("{name}: {error}"));
         }

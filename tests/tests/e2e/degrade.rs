@@ -9,7 +9,7 @@ use std::path::Path;
 
 use jportal_tests::place;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 
 /// The number of bytecodes that suffice to identify a place in the flow.
 const RUN: usize = 40;
@@ -18,7 +18,7 @@ const RUN: usize = 40;
 /// and where a frame without a known caller begins, because the bytecodes of the frame below are
 /// not known.
 pub(crate) fn flow(
-    recording: &Recording,
+    recording: &RecordedRun,
     capture: &Path,
     (thread, lines): (&str, &str),
     names: &RandomState,
@@ -96,8 +96,8 @@ fn held_to_the_truth(execution: &serde_json::Value, truth: &serde_json::Value, t
 fn what_is_left_is_the_flow_of_the_whole_in_order() {
     let Some(place) = place::installed("what_is_left_is_the_flow_of_the_whole_in_order") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     let names = RandomState::new();
     let info = recording.jportal(&["info", "--json"], &recording.capture(), &[]).unwrap().json().unwrap();
     let complete =
@@ -147,7 +147,7 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
 
 /// The report of `jportal accuracy` on a capture with loss, with these values of `--project` and
 /// `--recover`.
-fn accuracy(recording: &Recording, lossy: &Path, project: &str, recover: &str) -> serde_json::Value {
+fn accuracy(recording: &RecordedRun, lossy: &Path, project: &str, recover: &str) -> serde_json::Value {
     let truth = recording.capture();
     let truth = truth.to_str().expect("a plain name");
     let options = ["accuracy", "--json", "--project", project, "--recover", recover, truth];
@@ -161,8 +161,8 @@ fn accuracy(recording: &Recording, lossy: &Path, project: &str, recover: &str) -
 fn orphans_get_their_place_and_gaps_are_filled() {
     let Some(place) = place::installed("orphans_get_their_place_and_gaps_are_filled") else { return };
     let program = programs::by_name("xalan").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     let lossy = recording.file("lossy.jportal");
     let target = lossy.to_str().expect("a plain name");
     let degrade = ["degrade", "-o", target, "--loss", "25%"];

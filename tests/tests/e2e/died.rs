@@ -4,7 +4,7 @@
 
 use jportal_tests::died::{Way, die, moments};
 use jportal_tests::fault::{Fault, names_call_stub_first, plant};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::{place, programs};
 
 /// The long form: `cargo run -p jportal-tests --bin jportal-died`.
@@ -29,8 +29,8 @@ fn the_call_stub_is_named_before_java_code_runs() {
     let test = "the_call_stub_is_named_before_java_code_runs";
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name("class-init").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     assert!(names_call_stub_first(&recording.capture()).unwrap());
 
     let without = recording.file("without.jportal");

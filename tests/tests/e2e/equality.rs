@@ -5,10 +5,10 @@
 //! thread.
 
 use jportal_tests::figures::figure;
-use jportal_tests::peer::{Fault, KINDS, Kind, Logged, table};
-use jportal_tests::place::{self, Place};
+use jportal_tests::peer::{Fault, KINDS, Logged, TableKind, table};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::programs::{self, Program, Size};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::{Result, skip};
 
 /// Flags that leave no compiled code without a record of what it executed.
@@ -19,7 +19,7 @@ const EXACT: [&str; 2] = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFa
 const SAME_HASHES: [&str; 2] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"];
 
 /// Compares one kind, without a fault and with each fault.
-fn compare(name: &str, kind: Kind, recording: &Recording, logged: &Logged) -> Result<()> {
+fn compare(name: &str, kind: TableKind, recording: &RecordedRun, logged: &Logged) -> Result<()> {
     let peer = logged.explain(kind)?;
     let compared = logged.compare(kind, &peer, &table(recording, kind, None)?)?;
     figure(&format!("equality\t{name}\t{}\tequal {}", kind.name(), compared.equal));
@@ -34,12 +34,13 @@ fn compare(name: &str, kind: Kind, recording: &Recording, logged: &Logged) -> Re
     Ok(())
 }
 
-fn check(place: &Place, program: &Program, flags: &[&str]) -> Result<()> {
+fn check(place: &Installation, program: &Program, flags: &[&str]) -> Result<()> {
     let arguments = program.command(&place.root, &place.programs, Size::Small);
     let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
     let exact: Vec<String> = EXACT.iter().map(ToString::to_string).collect();
-    let plan = Plan { oracle: false, flags: [flags.clone(), exact].concat(), ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(place, program, &plan)?;
+    let plan =
+        Plan { oracle: false, flags: [flags.clone(), exact].concat(), ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(place, program, &plan)?;
     if !recording.program.status.success() {
         return Err(format!("{}: {}", recording.program.status, recording.program.stderr).into());
     }

@@ -7,21 +7,22 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use jportal_tests::place::{self, Place};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::place::{self, Installation};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 
 /// All examples in one VM, one after the other.
-fn record(place: &Place, mode: Mode, flags: &[&str]) -> Recording {
+fn record(place: &Installation, mode: EngineMode, flags: &[&str]) -> RecordedRun {
     let classes = place.programs.join("examples.jar");
     let arguments = ["-cp".to_owned(), classes.display().to_string(), "All".to_owned()];
     let flags = flags.iter().map(ToString::to_string).collect();
-    let recording = Recording::command(place, &arguments, &Plan { oracle: false, flags, ..Plan::new(mode) });
+    let recording =
+        RecordedRun::command(place, &arguments, &Plan { oracle: false, flags, ..Plan::new(mode) });
     let recording = recording.expect("the examples can be recorded");
     assert_eq!(recording.program.text(), "5\n396\n11\n41\n48\n5 1500\n[1, 2, 3] 4 10\n6\n");
     recording
 }
 
-fn json(recording: &Recording, capture: &Path, command: &[&str]) -> Value {
+fn json(recording: &RecordedRun, capture: &Path, command: &[&str]) -> Value {
     let finished = recording.jportal(&[command, &["--json"]].concat(), capture, &[]).unwrap();
     assert!(finished.status.success(), "{command:?}: {}", finished.stderr);
     finished.json().unwrap()
@@ -58,7 +59,7 @@ fn nodes(tree: &Value, full: bool) -> BTreeMap<String, (u64, u64, u64)> {
 
 /// Checks the tree of a class against paths with invocations and bytecodes. `default` has the sum
 /// by whole blocks, if it differs from the sum of bytecodes.
-fn tree(recording: &Recording, class: &str, expected: &[(&str, u64, u64)], default: Option<u64>) {
+fn tree(recording: &RecordedRun, class: &str, expected: &[(&str, u64, u64)], default: Option<u64>) {
     let capture = recording.capture();
     let found = json(
         recording,
@@ -96,7 +97,7 @@ fn fib(path: &str, n: u64, to: &mut BTreeMap<String, (u64, u64)>) {
     }
 }
 
-fn trees(recording: &Recording) {
+fn trees(recording: &RecordedRun) {
     let sums = [
         ("main", 1, 5),
         ("main/<init>", 1, 3),
@@ -134,7 +135,7 @@ fn trees(recording: &Recording) {
 }
 
 /// Trees with several methods of one name.
-fn trees_by_full_names(recording: &Recording) {
+fn trees_by_full_names(recording: &RecordedRun) {
     let of = |class: &str| {
         let command = ["report", "call-tree", "--class", class, "--merge", "--hide", "splice"];
         let found = json(recording, &recording.capture(), &command);
@@ -187,7 +188,7 @@ fn by_method<'v>(rows: &'v Value, field: &str) -> BTreeMap<String, &'v Value> {
 }
 
 /// Paths by method: id and how often.
-fn paths(recording: &Recording) {
+fn paths(recording: &RecordedRun) {
     let of = |class: &str| {
         let report = json(recording, &recording.capture(), &["report", "paths", "--class", class, "--cut"]);
         let all = by_method(&report["methods"], "method");
@@ -209,7 +210,7 @@ fn paths(recording: &Recording) {
 }
 
 /// Executions of the blocks of a method, by bci.
-fn blocks(recording: &Recording) {
+fn blocks(recording: &RecordedRun) {
     let report = json(recording, &recording.capture(), &["report", "blocks", "--class", "Foo"]);
     let class = &report["classes"].as_array().unwrap()[0];
     let of = |method: &str| -> Vec<(u64, u64)> {
@@ -232,7 +233,7 @@ const EXACT: [&str; 2] = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFa
 const COMPILE: [&str; 2] = ["-Xcomp", "-XX:CompileCommand=quiet"];
 const CLASSES: [&str; 9] = ["All", "Foo", "Fun", "Thr", "Cas", "Nat", "Poly*", "Rec", "Cb*"];
 
-fn check(place: &Place, mode: Mode, flags: &[&str]) {
+fn check(place: &Installation, mode: EngineMode, flags: &[&str]) {
     let recording = record(place, mode, flags);
     trees(&recording);
     trees_by_full_names(&recording);
@@ -251,14 +252,14 @@ fn compiled(which: &str) -> Vec<String> {
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn in_the_interpreter() {
     let Some(place) = place::installed("in_the_interpreter") else { return };
-    check(&place, Mode::Interpreter, &[]);
+    check(&place, EngineMode::Interpreter, &[]);
 }
 
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn in_tiers() {
     let Some(place) = place::installed("in_tiers") else { return };
-    check(&place, Mode::Tiered, &EXACT);
+    check(&place, EngineMode::Tiered, &EXACT);
 }
 
 #[test]
@@ -267,6 +268,6 @@ fn in_compiled_code() {
     let Some(place) = place::installed("in_compiled_code") else { return };
     for which in ["-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation"] {
         let flags = compiled(which);
-        check(&place, Mode::Tiered, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+        check(&place, EngineMode::Tiered, &flags.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }

@@ -14,20 +14,20 @@ use jportal_capture::schema::patch_reasons;
 use jportal_tests::Result;
 use jportal_tests::against::{self, Precision};
 use jportal_tests::fault::{self, Fault};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::programs;
-use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use serde_json::Value;
 
 /// Whether `info` or `verify` finds something wrong with `capture`.
-fn red(recording: &Recording, capture: &Path) -> Result<bool> {
+fn red(recording: &RecordedRun, capture: &Path) -> Result<bool> {
     let info = recording.info(capture, &[])?;
     let verdict = recording.verify(capture, &[])?;
     Ok(info.native_errors()? + info.reconstruct_errors()? > 0 || verdict.code != 0)
 }
 
-fn planted_red(recording: &Recording, fault: &Fault) -> Result<bool> {
+fn planted_red(recording: &RecordedRun, fault: &Fault) -> Result<bool> {
     let copy = recording.file("faulty.jportal");
     let change = fault::plant(&recording.capture(), &copy, fault)?;
     let red = red(recording, &copy)?;
@@ -37,7 +37,7 @@ fn planted_red(recording: &Recording, fault: &Fault) -> Result<bool> {
 }
 
 /// The checker's findings by rule in a copy with `fault`; `None` if there are none.
-fn broken_rules(recording: &Recording, fault: &Fault) -> Result<Option<BTreeMap<String, u64>>> {
+fn broken_rules(recording: &RecordedRun, fault: &Fault) -> Result<Option<BTreeMap<String, u64>>> {
     let copy = recording.file("faulty.jportal");
     fault::plant(&recording.capture(), &copy, fault)?;
     let by_rule = recording.info(&copy, &["--check"])?.checked()?.by_rule;
@@ -52,21 +52,23 @@ fn broken_rules(recording: &Recording, fault: &Fault) -> Result<Option<BTreeMap<
     Ok(Some(by_rule).filter(|rules| !rules.is_empty()))
 }
 
-fn record(test: &str, program: &str, mode: Mode) -> Option<Recording> {
+fn record(test: &str, program: &str, mode: EngineMode) -> Option<RecordedRun> {
     let place = place::installed(test)?;
     let program = programs::by_name(program).expect("a program of that name");
-    Some(Recording::make(&place, &program, &Plan::new(mode)).expect("the program can be recorded"))
+    Some(RecordedRun::make(&place, &program, &Plan::new(mode)).expect("the program can be recorded"))
 }
 
 /// A red copy proves something only if the untouched capture is green.
-fn require_green(recording: &Recording) {
+fn require_green(recording: &RecordedRun) {
     assert!(!red(recording, &recording.capture()).unwrap(), "the untouched capture is already red");
 }
 
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_turned_branch_is_found() {
-    let Some(recording) = record("a_turned_branch_is_found", "branches", Mode::Interpreter) else { return };
+    let Some(recording) = record("a_turned_branch_is_found", "branches", EngineMode::Interpreter) else {
+        return;
+    };
     require_green(&recording);
     let packets = fault::count_tnt(&recording.capture()).unwrap();
     let tries = 8;
@@ -82,7 +84,7 @@ fn a_turned_branch_is_found() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_shifted_template_is_found() {
-    let Some(recording) = record("a_shifted_template_is_found", "branches", Mode::Interpreter) else {
+    let Some(recording) = record("a_shifted_template_is_found", "branches", EngineMode::Interpreter) else {
         return;
     };
     require_green(&recording);
@@ -107,7 +109,8 @@ fn a_dropped_patch_record_is_found() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_method_stub_of_another_method_is_found() {
-    let Some(recording) = record("a_method_stub_of_another_method_is_found", "calls", Mode::Interpreter)
+    let Some(recording) =
+        record("a_method_stub_of_another_method_is_found", "calls", EngineMode::Interpreter)
     else {
         return;
     };
@@ -131,7 +134,9 @@ fn a_method_stub_of_another_method_is_found() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_missing_probe_is_found() {
-    let Some(recording) = record("a_missing_probe_is_found", "threads", Mode::Interpreter) else { return };
+    let Some(recording) = record("a_missing_probe_is_found", "threads", EngineMode::Interpreter) else {
+        return;
+    };
     require_green(&recording);
     let log = std::fs::read_dir(recording.oracle_directory())
         .unwrap()
@@ -187,7 +192,7 @@ fn jportal() -> PathBuf {
 }
 
 /// A hash of the whole flow of the main thread.
-fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
+fn flow(recording: &RecordedRun, capture: &Path) -> Result<u64> {
     use std::hash::{DefaultHasher, Hasher};
     use std::io::Read;
     let mut child = std::process::Command::new(jportal())
@@ -214,10 +219,10 @@ fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
 
 /// A recording, and the reference for its copies.
 struct Subject {
-    recording: Recording,
+    recording: RecordedRun,
     /// An interpreted run of the same program; neither run has probes. If `None`, the reference
     /// is the oracle's log.
-    interpreted: Option<Recording>,
+    interpreted: Option<RecordedRun>,
 }
 
 /// The results of `verify` and of the checker for a capture.
@@ -278,7 +283,7 @@ impl Subject {
         Ok(())
     }
 
-    fn compared(&self, capture: &Path, interpreted: &Recording) -> Result<(bool, String)> {
+    fn compared(&self, capture: &Path, interpreted: &RecordedRun) -> Result<(bool, String)> {
         let tested = (capture, Precision::Exact);
         let outcome = against::compare(&jportal(), tested, &interpreted.capture(), LIMIT)?;
         Ok((outcome.code == Some(1), format!("{} wrong, {outcome}", outcome.wrong)))
@@ -322,7 +327,7 @@ fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<
 
 /// `java/Traps.java`, which has much compiled code and deoptimises several frames at once.
 struct Traps {
-    place: Place,
+    place: Installation,
     classes: tempfile::TempDir,
 }
 
@@ -337,10 +342,10 @@ impl Traps {
         Some(Self { place, classes })
     }
 
-    fn record(&self, plan: &Plan) -> Recording {
+    fn record(&self, plan: &Plan) -> RecordedRun {
         let classes = self.classes.path().display().to_string();
         let arguments = ["-cp".to_owned(), classes, "programs.Traps".to_owned()];
-        Recording::command(&self.place, &arguments, plan).expect("the program can be recorded")
+        RecordedRun::command(&self.place, &arguments, plan).expect("the program can be recorded")
     }
 
     /// A recording with probes, which is compared with the oracle's log.
@@ -352,13 +357,13 @@ impl Traps {
     /// that its block ran, wherever the block's marker is.
     fn without_probes(&self) -> Subject {
         let plan = Plan { oracle: false, ..Self::plan(&["-XX:JPortalPrecision=exact"]) };
-        let interpreted = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+        let interpreted = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
         Subject { recording: self.record(&plan), interpreted: Some(self.record(&interpreted)) }
     }
 
     fn plan(flags: &[&str]) -> Plan {
         let all = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"].iter().chain(flags);
-        Plan { flags: all.map(|&f| f.to_owned()).collect(), ..Plan::new(Mode::Tiered) }
+        Plan { flags: all.map(|&f| f.to_owned()).collect(), ..Plan::new(EngineMode::Tiered) }
     }
 }
 

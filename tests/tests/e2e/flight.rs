@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use jportal_tests::died::moments;
 use jportal_tests::oracle::ProbeFile;
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Finished, Running};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
@@ -21,7 +21,7 @@ const RECENT: u64 = 2_000_000;
 
 /// `programs.Flight` under the emulated unit, in a VM that keeps only the latest trace.
 struct Flight {
-    place: Place,
+    place: Installation,
     folder: Scratch,
 }
 

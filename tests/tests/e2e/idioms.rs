@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use jportal_tests::figures::figure;
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::recording::{Checked, Info, LIMIT};
 use jportal_tests::scratch::Scratch;
@@ -19,7 +19,7 @@ const MODES: [(&str, &str); 3] =
 
 /// Compiled programs of `java/`.
 struct Built {
-    place: Place,
+    place: Installation,
     folder: Scratch,
 }
 

@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Finished};
 use jportal_tests::programs::{self, Program, Size};
-use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use jportal_tests::{Result, skip};
 use serde_json::Value;
 
@@ -17,14 +17,14 @@ use serde_json::Value;
 const AGENT: &str = "/usr/share/java/org.jacoco.agent.jar";
 
 /// A program and the places of its classes.
-struct Subject {
+struct JacocoSubject {
     name: &'static str,
     classes: &'static [&'static str],
     /// Flags of `java` that make the program deterministic.
     flags: &'static [&'static str],
 }
 
-const XALAN: Subject = Subject {
+const XALAN: JacocoSubject = JacocoSubject {
     name: "xalan",
     classes: &[
         "/usr/share/java/xalan2.jar",
@@ -33,14 +33,14 @@ const XALAN: Subject = Subject {
     ],
     flags: &[],
 };
-const JAVAC: Subject =
-    Subject { name: "javac", classes: &["jrt:/jdk.compiler", "jrt:/java.compiler"], flags: &[] };
+const JAVAC: JacocoSubject =
+    JacocoSubject { name: "javac", classes: &["jrt:/jdk.compiler", "jrt:/java.compiler"], flags: &[] };
 /// H2's cache of values depends on hash codes, some of which depend on the time of day.
-const H2: Subject =
-    Subject { name: "h2", classes: &["/usr/share/java/h2.jar"], flags: &["-Dh2.objectCache=false"] };
+const H2: JacocoSubject =
+    JacocoSubject { name: "h2", classes: &["/usr/share/java/h2.jar"], flags: &["-Dh2.objectCache=false"] };
 
 /// Unpacks JaCoCo's agent.
-fn agent(place: &Place, recording: &Recording) -> Result<PathBuf> {
+fn agent(place: &Installation, recording: &RecordedRun) -> Result<PathBuf> {
     let folder = recording.file("jacoco");
     std::fs::create_dir_all(&folder)?;
     let jar = place.java.with_file_name("jar");
@@ -54,10 +54,10 @@ fn agent(place: &Place, recording: &Recording) -> Result<PathBuf> {
 
 /// Runs the program under JaCoCo's agent; returns the finished process and the .exec file.
 fn instrumented(
-    place: &Place,
-    recording: &Recording,
+    place: &Installation,
+    recording: &RecordedRun,
     arguments: &[String],
-    subject: &Subject,
+    subject: &JacocoSubject,
 ) -> Result<(Finished, PathBuf)> {
     let file = recording.file("jacoco.exec");
     let _ = std::fs::remove_file(&file);
@@ -67,9 +67,9 @@ fn instrumented(
 }
 
 fn compare(
-    place: &Place,
-    recording: &Recording,
-    subject: &Subject,
+    place: &Installation,
+    recording: &RecordedRun,
+    subject: &JacocoSubject,
     exec: &Path,
 ) -> Result<(Option<i32>, Value)> {
     let programs = [place.programs.join("workloads.jar"), place.programs.join("programs.jar")];
@@ -82,10 +82,10 @@ fn compare(
     Ok((finished.status.code(), finished.json()?))
 }
 
-fn check(place: &Place, subject: &Subject, program: &Program) -> Result<()> {
+fn check(place: &Installation, subject: &JacocoSubject, program: &Program) -> Result<()> {
     let flags = subject.flags.iter().map(|&f| f.to_owned()).collect();
-    let plan = Plan { oracle: false, flags, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(place, program, &plan)?;
+    let plan = Plan { oracle: false, flags, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(place, program, &plan)?;
     let arguments = program.command(&place.root, &place.programs, Size::Small);
     let (run, exec) = instrumented(place, &recording, &arguments, subject)?;
     let (seen, recorded) = (run.text(), recording.program.text());
@@ -118,7 +118,7 @@ fn check(place: &Place, subject: &Subject, program: &Program) -> Result<()> {
     Ok(())
 }
 
-fn run(test: &str, subject: &Subject) {
+fn run(test: &str, subject: &JacocoSubject) {
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name(subject.name).expect("a program of that name");
     let missing = program.missing().or_else(|| {

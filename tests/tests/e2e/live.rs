@@ -8,37 +8,37 @@ use std::process::Command;
 use serde_json::Value;
 
 use jportal_tests::oracle::{self, ProbeFile};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Running};
 use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
 /// H2 in an endless loop, with the oracle, in a VM that is not recording at first.
-pub(crate) struct Program {
+pub(crate) struct LiveProgram {
     // Dropped before its folder, so that the program ends first.
     running: Running,
     folder: Scratch,
-    place: Place,
+    place: Installation,
     pid: u32,
 }
 
-impl Program {
+impl LiveProgram {
     /// Starts the program under the emulated unit.
-    fn start(place: Place, precision: &str) -> Self {
+    fn start(place: Installation, precision: &str) -> Self {
         let folder = Scratch::new().unwrap();
         let command = place.run(&folder.path().join("unused.jportal"), &["--timing", "tsc"]);
         Self::start_by(command, place, folder, precision)
     }
 
     /// Starts the program with the machine's own PT unit, at exact precision.
-    pub(crate) fn start_native(place: Place) -> Self {
+    pub(crate) fn start_native(place: Installation) -> Self {
         let mut java = Command::new(&place.java);
         java.args(["-XX:+JPortal", "-XX:JPortalSource=perf", "-XX:JPortalBufferSize=64m"]);
         Self::start_by(java, place, Scratch::new().unwrap(), "exact")
     }
 
-    fn start_by(mut command: Command, place: Place, folder: Scratch, precision: &str) -> Self {
+    fn start_by(mut command: Command, place: Installation, folder: Scratch, precision: &str) -> Self {
         let log = folder.path().join("oracle");
         let mut java = programs::by_name("h2").unwrap().command(&place.root, &place.programs, Size::Small);
         java.push("1000000".to_owned());
@@ -65,7 +65,7 @@ impl Program {
     }
 
     /// Records until 20,000 more probes are hit.
-    fn record(&self, name: &str) -> Part {
+    fn record(&self, name: &str) -> RecordedPart {
         let capture = self.folder.path().join(name);
         let before = self.passed();
         let answer = self.jcmd(&["JPortal.start", &format!("file={}", capture.display())]);
@@ -76,7 +76,7 @@ impl Program {
         let last = self.passed();
         let answer = self.jcmd(&["JPortal.stop"]);
         assert!(answer.contains("state: stopped") && answer.contains("losses: 0"), "{answer}");
-        Part { capture, before, first, last, behind: self.passed() }
+        RecordedPart { capture, before, first, last, behind: self.passed() }
     }
 
     /// A copy of the log with the entries of the ranges `keep`.
@@ -98,7 +98,7 @@ impl Program {
 
 /// One recording, and the number of probes hit before the start command, at its answer, before
 /// the stop command and at its answer.
-struct Part {
+struct RecordedPart {
     capture: PathBuf,
     before: u64,
     first: u64,
@@ -110,14 +110,14 @@ fn count(report: &Value, pointer: &str) -> u64 {
     report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
 }
 
-fn three(program: &Program) -> Vec<Part> {
+fn three(program: &LiveProgram) -> Vec<RecordedPart> {
     ["a", "b", "c"].map(|name| program.record(&format!("{name}.jportal"))).into()
 }
 
 /// Checks that recording `n` has all probes between the answer to the start command and the stop
 /// command, and none before the start command or after the answer to the stop command. Returns
 /// the report of `jportal verify`, and its figures as text.
-fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
+fn all_of(program: &LiveProgram, n: usize, part: &RecordedPart) -> (Value, String) {
     let inner = part.last - part.first;
     assert!(inner > 20_000, "recording {n}: only {inner} probes between the commands");
     let log = program.log_of(&format!("part{n}"), std::slice::from_ref(&(part.before..part.behind)));
@@ -143,7 +143,7 @@ fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn in_default_precision_as_well() {
     let Some(place) = place::installed("in_default_precision_as_well") else { return };
-    let program = Program::start(place, "default");
+    let program = LiveProgram::start(place, "default");
     for (n, part) in three(&program).iter().enumerate() {
         let (report, figures) = all_of(&program, n, part);
         assert!(count(&report, "/matched") > 10_000, "{figures}");
@@ -157,11 +157,11 @@ fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
     else {
         return;
     };
-    exact_parts(&Program::start(place, "exact"));
+    exact_parts(&LiveProgram::start(place, "exact"));
 }
 
 /// Makes three recordings, each of which must be exact. The comparison must be able to fail.
-pub(crate) fn exact_parts(program: &Program) {
+pub(crate) fn exact_parts(program: &LiveProgram) {
     let parts = three(program);
     for (n, part) in parts.iter().enumerate() {
         let (report, figures) = all_of(program, n, part);
@@ -183,7 +183,7 @@ pub(crate) fn exact_parts(program: &Program) {
 }
 
 /// Checks that the metadata at the start and the later changes do not contradict each other.
-fn info(program: &Program, part: &Part) {
+fn info(program: &LiveProgram, part: &RecordedPart) {
     let mut command = Command::new(&program.place.jportal);
     let finished = process::run(command.args(["info", "--json"]).arg(&part.capture), LIMIT).unwrap();
     let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));

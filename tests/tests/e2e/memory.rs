@@ -5,7 +5,7 @@
 use jportal_tests::place;
 use jportal_tests::process;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
@@ -15,11 +15,11 @@ fn ten_times_the_trace_needs_less_than_half_more_memory() {
     };
     let program = programs::by_name("arithmetic").expect("a program of that name");
     let base = program.command(&place.root, &place.programs, programs::Size::Small);
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
     let measure = |size: &str| {
         let mut command = base.clone();
         *command.last_mut().expect("the size is the last argument") = size.into();
-        let recording = Recording::command(&place, &command, &plan).unwrap();
+        let recording = RecordedRun::command(&place, &command, &plan).unwrap();
         let bytes = recording.info(&recording.capture(), &[]).unwrap().number("/pt_bytes").unwrap();
         // How much one core's decoder is ahead of another's depends on the machine's load, so
         // take the best of three.

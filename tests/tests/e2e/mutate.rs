@@ -6,7 +6,7 @@
 
 use jportal_tests::mutate::{Amount, Campaign, Judge, write_sample};
 use jportal_tests::place::{self, installed};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::{programs, skip};
 
 /// Each field of each record once, each change with two commands. Needs no VM.
@@ -33,8 +33,8 @@ fn some_changes_of_a_recorded_capture_do_no_harm() {
     let Some(place) = installed("some_changes_of_a_recorded_capture_do_no_harm") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
     let flags = vec!["-XX:TieredStopAtLevel=1".to_owned()];
-    let plan = Plan { oracle: false, flags, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, flags, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     let campaign = Campaign { most: 30, ..Campaign::small(&place.jportal, 1) };
     let outcome = campaign.run(&recording.capture(), |failure| println!("{failure}")).unwrap();
     assert!(outcome.failures.is_empty(), "{:#?}", outcome.failures);
@@ -51,8 +51,8 @@ fn no_change_does_harm() {
     let made = folder.path().join("made.jportal");
     write_sample(&made).unwrap();
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     for (capture, most) in [(made, 0), (recording.capture(), 1000)] {
         let campaign = Campaign { most, ..all.clone() };
         let outcome = campaign.run(&capture, |failure| println!("{failure}")).unwrap();

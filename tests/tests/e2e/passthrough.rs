@@ -5,16 +5,16 @@
 use std::process::Command;
 use std::time::Duration;
 
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Finished};
 use jportal_tests::recording::LIMIT;
 
-struct Run {
+struct PassthroughRun {
     folder: tempfile::TempDir,
-    place: Place,
+    place: Installation,
 }
 
-impl Run {
+impl PassthroughRun {
     fn new(test: &str) -> Option<Self> {
         Some(Self { place: place::installed(test)?, folder: tempfile::tempdir().unwrap() })
     }
@@ -54,7 +54,7 @@ impl Run {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn output_and_exit_status_are_the_programs() {
-    let Some(run) = Run::new("output_and_exit_status_are_the_programs") else { return };
+    let Some(run) = PassthroughRun::new("output_and_exit_status_are_the_programs") else { return };
     for arguments in
         [&["return"][..], &["exit", "3"], &["hook", "77"], &["halt", "5"], &["throw"], &["no such way"]]
     {
@@ -75,8 +75,8 @@ fn output_and_exit_status_are_the_programs() {
     }
 }
 
-fn after_signal(signal: i32) -> Option<(Run, Finished)> {
-    let run = Run::new("signals_reach_the_program")?;
+fn after_signal(signal: i32) -> Option<(PassthroughRun, Finished)> {
+    let run = PassthroughRun::new("signals_reach_the_program")?;
     let running = process::start(&mut run.traced(&["spin"])).unwrap();
     running.wait_for("spinning", LIMIT).unwrap();
     process::send(running.id(), signal).unwrap();
@@ -99,7 +99,7 @@ fn signals_reach_the_program() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_killed_vm_leaves_what_it_recorded() {
-    let Some(run) = Run::new("a_killed_vm_leaves_what_it_recorded") else { return };
+    let Some(run) = PassthroughRun::new("a_killed_vm_leaves_what_it_recorded") else { return };
     let running = process::start(&mut run.traced(&["spin"])).unwrap();
     running.wait_for("spinning", LIMIT).unwrap();
     std::thread::sleep(Duration::from_millis(300));
@@ -123,7 +123,7 @@ fn a_killed_vm_leaves_what_it_recorded() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn bad_usage_is_refused_before_anything_runs() {
-    let Some(run) = Run::new("bad_usage_is_refused_before_anything_runs") else { return };
+    let Some(run) = PassthroughRun::new("bad_usage_is_refused_before_anything_runs") else { return };
     for arguments in [
         &["run"][..],
         &["run", "--emulate", "--cores", "0", "--", "-version"],
@@ -146,7 +146,7 @@ fn bad_usage_is_refused_before_anything_runs() {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn patterns_in_names_of_folders_and_files() {
-    let Some(run) = Run::new("patterns_in_names_of_folders_and_files") else { return };
+    let Some(run) = PassthroughRun::new("patterns_in_names_of_folders_and_files") else { return };
     for (n, name) in
         ["plain.jportal", "a-%p.jportal", "x-%t.jportal", "100%%-%x-%p-%t.jportal"].iter().enumerate()
     {

@@ -11,7 +11,7 @@ use jportal_reconstruct::{MachineListener, Stretch};
 use jportal_tests::perf;
 use jportal_tests::place;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::skip;
 
 /// At least this many branches must be equal.
@@ -19,13 +19,13 @@ const BRANCHES: u64 = 10_000_000;
 
 /// A hash over all blocks of a core, in order, and the threads that executed them.
 #[derive(Default, Debug, PartialEq, Eq)]
-struct Blocks {
+struct BlockHash {
     blocks: u64,
     gaps: u64,
     sum: u64,
 }
 
-impl MachineListener for Blocks {
+impl MachineListener for BlockHash {
     fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
         for item in items {
             match *item {
@@ -43,11 +43,11 @@ impl MachineListener for Blocks {
     }
 }
 
-fn blocks(capture: &Path) -> Vec<Blocks> {
+fn blocks(capture: &Path) -> Vec<BlockHash> {
     let reader = CaptureReader::open(capture).unwrap();
     let recording = jportal_reconstruct::Recording::open(reader).unwrap();
     let one = |core| {
-        let mut blocks = Blocks::default();
+        let mut blocks = BlockHash::default();
         recording.machine_flow(core, &mut blocks).unwrap();
         blocks
     };
@@ -80,8 +80,8 @@ fn perf_lists_the_branches_of_the_machine_flow() {
     }
     let program = programs::by_name("h2").expect("a program of that name");
     // With the coarsest clock, the export has to find out when each thread ran.
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     let folder = recording.file("perf");
     let target = folder.to_str().expect("a plain name");
     let out = recording

@@ -5,9 +5,9 @@
 use std::process::Command;
 
 use jportal_tests::figures::figure;
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::programs::{self, Program, Size};
-use jportal_tests::recording::{Checked, Info, LIMIT, Mode, Plan, Recording, Verdict};
+use jportal_tests::recording::{Checked, EngineMode, Info, LIMIT, Plan, RecordedRun, VerifyOutput};
 use jportal_tests::{Result, process, skip};
 
 /// libipt is slow. The short form compares it in these programs only, and the figures say so.
@@ -15,13 +15,19 @@ use jportal_tests::{Result, process, skip};
 const WITH_LIBIPT: [&str; 3] = ["exceptions", "switches", "threads"];
 
 /// The program's output without recording.
-fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
+fn plain_output(place: &Installation, program: &Program, size: Size) -> Result<String> {
     let command = program.command(&place.root, &place.programs, size);
     Ok(process::run(Command::new(&place.java).args(command), LIMIT)?.text())
 }
 
 /// Requirements of every mode: the program is not disturbed, and the trace decodes without error.
-fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, info: &Info) -> Result<()> {
+fn sound(
+    place: &Installation,
+    program: &Program,
+    plan: &Plan,
+    recording: &RecordedRun,
+    info: &Info,
+) -> Result<()> {
     if !recording.program.status.success() {
         return Err(format!(
             "the program failed, {}: {}",
@@ -38,7 +44,7 @@ fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, i
         return Err(format!("{native} machine-flow errors, {bytes} PT bytes").into());
     }
     let errors = info.reconstruct_errors()?;
-    if plan.mode == Mode::Interpreter && (gaps != 0.0 || errors != 0) {
+    if plan.mode == EngineMode::Interpreter && (gaps != 0.0 || errors != 0) {
         return Err(format!("{gaps} gaps, {errors} contradictions").into());
     }
     Ok(())
@@ -55,7 +61,7 @@ fn possible(checked: &Checked) -> Result<()> {
 
 /// `verify` through libipt, which must agree block by block, must report the same as through our
 /// own decoder.
-fn same_through_libipt(recording: &Recording, own: &Verdict) -> Result<()> {
+fn same_through_libipt(recording: &RecordedRun, own: &VerifyOutput) -> Result<()> {
     let libipt = recording.verify(&recording.capture(), &["--native-decoder", "libipt"])?;
     if libipt.report.is_null() || own.code != libipt.code || own.report != libipt.report {
         let (code, report, stderr) = (libipt.code, &libipt.report, &libipt.stderr);
@@ -70,13 +76,19 @@ fn same_through_libipt(recording: &Recording, own: &Verdict) -> Result<()> {
 
 /// Records the program, and checks it with the oracle, the checker and libipt. `mode` names the
 /// plan in the table of figures.
-pub(crate) fn check(place: &Place, program: &Program, plan: &Plan, mode: &str) -> Result<()> {
-    let recording = Recording::make(place, program, plan)?;
+pub(crate) fn check(place: &Installation, program: &Program, plan: &Plan, mode: &str) -> Result<()> {
+    let recording = RecordedRun::make(place, program, plan)?;
     let judged = judge(place, program, plan, mode, &recording);
     judged.map_err(|e| format!("{e}; its files are in {}", recording.keep().display()).into())
 }
 
-fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &Recording) -> Result<()> {
+fn judge(
+    place: &Installation,
+    program: &Program,
+    plan: &Plan,
+    mode: &str,
+    recording: &RecordedRun,
+) -> Result<()> {
     let info = recording.info(&recording.capture(), &["--check"])?;
     let checked = info.checked()?;
     let log = recording.oracle()?;
@@ -102,7 +114,7 @@ fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &
     }
     let libipt = if with_libipt { "executes the same" } else { "is left to verify-all" };
     figure(&format!("{mode}\t{}\tlibipt {libipt}", program.name));
-    if plan.size == Size::Full && mode == label(Mode::Tiered) {
+    if plan.size == Size::Full && mode == label(EngineMode::Tiered) {
         let debug_info = recording.verify(&recording.capture(), &["--positions", "debug-info"])?;
         let (matched, tiers) = (debug_info.matched()?, debug_info.tiers()?);
         figure(&format!("{mode}\t{}\tdebug info alone: matched {matched}: {tiers}", program.name));
@@ -111,14 +123,14 @@ fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &
 }
 
 /// The name of a mode in the table of figures.
-pub(crate) fn label(mode: Mode) -> &'static str {
+pub(crate) fn label(mode: EngineMode) -> &'static str {
     match mode {
-        Mode::Interpreter => "interpreter",
-        Mode::Tiered => "tiered",
+        EngineMode::Interpreter => "interpreter",
+        EngineMode::Tiered => "tiered",
     }
 }
 
-fn run(name: &str, mode: Mode, size: Size) {
+fn run(name: &str, mode: EngineMode, size: Size) {
     let test = format!("{name} {mode:?} {size:?}");
     let Some(place) = place::installed(&test) else { return };
     let program = programs::by_name(name).expect("a program of that name");
@@ -138,20 +150,20 @@ macro_rules! programs {
         mod interpreter {
             use super::*;
             $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
-              fn $test() { run($name, Mode::Interpreter, Size::Small) })*
+              fn $test() { run($name, EngineMode::Interpreter, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
-              fn $middle() { run($middle_name, Mode::Interpreter, Size::Small) })*
+              fn $middle() { run($middle_name, EngineMode::Interpreter, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
-              fn $long() { run($long_name, Mode::Interpreter, Size::Small) })*
+              fn $long() { run($long_name, EngineMode::Interpreter, Size::Small) })*
         }
         mod tiered {
             use super::*;
             $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
-              fn $test() { run($name, Mode::Tiered, Size::Small) })*
+              fn $test() { run($name, EngineMode::Tiered, Size::Small) })*
             $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
-              fn $middle() { run($middle_name, Mode::Tiered, Size::Small) })*
+              fn $middle() { run($middle_name, EngineMode::Tiered, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
-              fn $long() { run($long_name, Mode::Tiered, Size::Small) })*
+              fn $long() { run($long_name, EngineMode::Tiered, Size::Small) })*
         }
         /// Every program.
         pub(crate) const TESTED: &[&str] = &[$($name),*, $($middle_name),*, $($long_name),*];
@@ -174,8 +186,8 @@ mod scripts {
     use super::*;
 
     fn both(name: &str) {
-        run(name, Mode::Interpreter, Size::Small);
-        run(name, Mode::Tiered, Size::Small);
+        run(name, EngineMode::Interpreter, Size::Small);
+        run(name, EngineMode::Tiered, Size::Small);
     }
 
     #[test]
@@ -210,7 +222,8 @@ macro_rules! full {
     ($($test:ident = $name:literal, $mode:ident;)*) => {
         mod full {
             use super::*;
-            $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $test() { run($name, Mode::$mode, Size::Full) })*
+            $(#[test] #[ignore = "minutes; scripts/verify-all"]
+              fn $test() { run($name, EngineMode::$mode, Size::Full) })*
         }
     };
 }
@@ -241,8 +254,8 @@ fn libipt_executes_the_same_in_every_program() {
             skip::skip(name, &missing);
             continue;
         }
-        for mode in [Mode::Interpreter, Mode::Tiered] {
-            let recording = Recording::make(&place, &program, &Plan::new(mode)).unwrap();
+        for mode in [EngineMode::Interpreter, EngineMode::Tiered] {
+            let recording = RecordedRun::make(&place, &program, &Plan::new(mode)).unwrap();
             let own = recording.verify(&recording.capture(), &[]).unwrap();
             if let Err(e) = same_through_libipt(&recording, &own) {
                 panic!("{name} {mode:?}: {e}; its files are in {}", recording.keep().display());
@@ -259,7 +272,7 @@ fn the_number_of_cores_does_not_matter() {
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name("threads").expect("a program of that name");
     for cores in [1, 8] {
-        let plan = Plan { cores, ..Plan::new(Mode::Interpreter) };
+        let plan = Plan { cores, ..Plan::new(EngineMode::Interpreter) };
         if let Err(error) = check(&place, &program, &plan, label(plan.mode)) {
             panic!("{cores} cores: {error}");
         }

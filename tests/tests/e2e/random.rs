@@ -4,7 +4,7 @@
 
 use jportal_tests::against::Precision;
 use jportal_tests::fault::{self, Fault};
-use jportal_tests::fuzz::run::{Engine, Mode, Rig, Tally};
+use jportal_tests::fuzz::run::{Engine, FuzzTally, Mode, Rig};
 use jportal_tests::place;
 
 /// The number of programs in the short and in the long run, and the first seed, unless the
@@ -38,7 +38,7 @@ fn check_programs(test: &str, count: u64) {
     let Some((rig, _work)) = rig(test) else { return };
     let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", count));
     rig.compile(seed..seed + count).unwrap();
-    let mut tally = Tally::default();
+    let mut tally = FuzzTally::default();
     for seed in seed..seed + count {
         let reference = rig.reference(seed).unwrap();
         for mode in Mode::in_turn(seed) {

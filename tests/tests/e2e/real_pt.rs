@@ -7,16 +7,16 @@
 use std::path::Path;
 
 use jportal_capture::{CaptureReader, LossReason};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::programs::{self, Program};
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::skip;
 
-use crate::live::{Program as Live, exact_parts};
+use crate::live::{LiveProgram, exact_parts};
 use crate::programs::check;
 
 /// The built tools; `None` after counting the test as skipped.
-fn real_unit(test: &str) -> Option<Place> {
+fn real_unit(test: &str) -> Option<Installation> {
     if !Path::new("/sys/bus/event_source/devices/intel_pt").exists() {
         skip::skip(test, "no Intel PT on this machine (/sys/bus/event_source/devices/intel_pt)");
         return None;
@@ -24,7 +24,7 @@ fn real_unit(test: &str) -> Option<Place> {
     place::installed(test)
 }
 
-fn plan(mode: Mode, buffer: &str) -> Plan {
+fn plan(mode: EngineMode, buffer: &str) -> Plan {
     let flags = vec![format!("-XX:JPortalBufferSize={buffer}")];
     Plan { emulate: false, flags, ..Plan::new(mode) }
 }
@@ -38,7 +38,7 @@ fn program(name: &str) -> Program {
 fn judge(test: &str, names: &[&str]) {
     let Some(place) = real_unit(test) else { return };
     for name in names {
-        for mode in [Mode::Interpreter, Mode::Tiered] {
+        for mode in [EngineMode::Interpreter, EngineMode::Tiered] {
             let judged = check(&place, &program(name), &plan(mode, "64m"), &format!("Intel PT, {mode:?}"));
             judged.unwrap_or_else(|e| panic!("{name}, {mode:?}: {e}"));
         }
@@ -66,8 +66,8 @@ fn real_pt_programs_of_many_threads_are_exact() {
 #[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_continues_after_losses() {
     let Some(place) = real_unit("real_pt_continues_after_losses") else { return };
-    let plan = Plan { oracle: false, ..plan(Mode::Interpreter, "64k") };
-    let recording = Recording::make(&place, &program("hot-loops"), &plan).unwrap();
+    let plan = Plan { oracle: false, ..plan(EngineMode::Interpreter, "64k") };
+    let recording = RecordedRun::make(&place, &program("hot-loops"), &plan).unwrap();
     assert!(recording.program.status.success(), "{}", recording.program.stderr);
     let reader = CaptureReader::open(&recording.capture()).unwrap();
     let losses: Vec<_> = reader.losses().iter().filter(|n| n.reason == LossReason::AuxFull).collect();
@@ -89,8 +89,8 @@ fn real_pt_continues_after_losses() {
 #[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_is_filtered() {
     let Some(place) = real_unit("real_pt_is_filtered") else { return };
-    let plan = Plan { oracle: false, ..plan(Mode::Interpreter, "64m") };
-    let recording = Recording::make(&place, &program("arithmetic"), &plan).unwrap();
+    let plan = Plan { oracle: false, ..plan(EngineMode::Interpreter, "64m") };
+    let recording = RecordedRun::make(&place, &program("arithmetic"), &plan).unwrap();
     let reader = CaptureReader::open(&recording.capture()).unwrap();
     let header = reader.header();
     assert_eq!(header.pt.filter.len(), 1, "no filter: {}", recording.program.stderr);
@@ -108,5 +108,5 @@ fn real_pt_is_filtered() {
 #[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_of_threads_that_run_already_is_exact() {
     let Some(place) = real_unit("real_pt_of_threads_that_run_already_is_exact") else { return };
-    exact_parts(&Live::start_native(place));
+    exact_parts(&LiveProgram::start_native(place));
 }

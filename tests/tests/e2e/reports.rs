@@ -8,23 +8,23 @@ use std::path::Path;
 use serde_json::Value;
 
 use jportal_tests::fault::{self, Fault};
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::programs;
-use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 
 /// Compiles `java/NAME.java` and records it.
-fn record(place: &Place, name: &str, plan: &Plan) -> Recording {
+fn record(place: &Installation, name: &str, plan: &Plan) -> RecordedRun {
     let classes = tempfile::tempdir().expect("a folder");
     let source = place.root.join(format!("tests/tests/e2e/java/{name}.java"));
     let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
     let made = process::run(javac.arg("-g").arg("-d").arg(classes.path()).arg(source), LIMIT);
     assert!(made.expect("javac runs").status.success(), "{name}.java does not compile");
     let arguments = ["-cp".to_owned(), classes.path().display().to_string(), format!("programs.{name}")];
-    Recording::command(place, &arguments, plan).expect("the program can be recorded")
+    RecordedRun::command(place, &arguments, plan).expect("the program can be recorded")
 }
 
-fn report(recording: &Recording, capture: &Path, arguments: &[&str]) -> Value {
+fn report(recording: &RecordedRun, capture: &Path, arguments: &[&str]) -> Value {
     let finished = recording.jportal(&[&["report"], arguments, &["--json"]].concat(), capture, &[]).unwrap();
     assert!(finished.status.success(), "{}", finished.stderr);
     finished.json().unwrap()
@@ -59,11 +59,11 @@ fn within(row: &Value, of: &str, truth: u64) {
 fn unknown_is_neither_executed_nor_missed() {
     let Some(place) = place::installed("unknown_is_neither_executed_nor_missed") else { return };
     let batch = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
-    let engines: [(&str, Mode, &[&str]); 4] = [
-        ("interpreter", Mode::Interpreter, &[]),
-        ("C1", Mode::Tiered, &["-XX:TieredStopAtLevel=1"]),
-        ("C2", Mode::Tiered, &["-XX:-TieredCompilation"]),
-        ("exact C2", Mode::Tiered, &["-XX:-TieredCompilation", "-XX:JPortalPrecision=exact"]),
+    let engines: [(&str, EngineMode, &[&str]); 4] = [
+        ("interpreter", EngineMode::Interpreter, &[]),
+        ("C1", EngineMode::Tiered, &["-XX:TieredStopAtLevel=1"]),
+        ("C2", EngineMode::Tiered, &["-XX:-TieredCompilation"]),
+        ("exact C2", EngineMode::Tiered, &["-XX:-TieredCompilation", "-XX:JPortalPrecision=exact"]),
     ];
     for (engine, mode, flags) in engines {
         let flags = batch.iter().chain(flags).map(ToString::to_string).collect();
@@ -163,8 +163,8 @@ const TEXTS: [&[&str]; 8] = [
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).expect("the program can be recorded");
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).expect("the program can be recorded");
     let capture = recording.capture();
     let lines = |capture: &Path, command: &[&str]| {
         let finished = recording.jportal(command, capture, &[]).unwrap();
@@ -199,8 +199,8 @@ fn names_forge_no_lines() {
 fn a_check_of_nothing_fails() {
     let Some(place) = place::installed("a_check_of_nothing_fails") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
-    let recording = Recording::make(&place, &program, &plan).expect("the program can be recorded");
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
+    let recording = RecordedRun::make(&place, &program, &plan).expect("the program can be recorded");
     let check = |capture: &Path| recording.jportal(&["info", "--check"], capture, &[]).unwrap();
     let good = check(&recording.capture());
     assert_eq!((good.status.code(), good.text().contains("\nfailed ")), (Some(0), false), "{}", good.text());

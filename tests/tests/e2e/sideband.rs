@@ -12,7 +12,7 @@ use jportal_capture::CaptureReader;
 use jportal_perf_abi::record::{Body, Record, RecordReader};
 use jportal_reconstruct::Recording;
 use jportal_tests::figures::figure;
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::process::{self, Finished, Running};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
@@ -26,7 +26,13 @@ const SLACK: u64 = 200_000;
 const SWITCH_COST: f64 = 8e-6;
 
 /// The command that records `java/Switching.java`, compiled in `folder`.
-fn switching(place: &Place, folder: &Scratch, flags: &[&str], threads: u32, length: Duration) -> Command {
+fn switching(
+    place: &Installation,
+    folder: &Scratch,
+    flags: &[&str],
+    threads: u32,
+    length: Duration,
+) -> Command {
     let source = place.root.join("tests/tests/e2e/java/Switching.java");
     let mut javac = Command::new(place.java.with_file_name("javac"));
     let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
@@ -50,13 +56,13 @@ fn refused(test: &str, said: &str) -> bool {
 }
 
 /// A recorded run of `java/Switching.java`.
-struct Run {
+struct SwitchingRun {
     folder: Scratch,
-    place: Place,
+    place: Installation,
     program: Finished,
 }
 
-impl Run {
+impl SwitchingRun {
     /// Records the program. Returns `None` after counting the test as skipped.
     fn make(test: &str, threads: u32, length: Duration) -> Option<Self> {
         let place = place::installed(test)?;
@@ -96,13 +102,13 @@ fn records(reader: &CaptureReader) -> Vec<(u32, Record)> {
 /// The life of a thread according to the kernel: from its fork to its exit. The VM's first thread
 /// has no fork.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct TaskLife {
     from: u64,
     to: u64,
 }
 
 /// The lives of each thread id, in order.
-fn lives(records: &[(u32, Record)]) -> BTreeMap<u32, Vec<Life>> {
+fn lives(records: &[(u32, Record)]) -> BTreeMap<u32, Vec<TaskLife>> {
     let mut ends: BTreeMap<u32, Vec<(u64, bool)>> = BTreeMap::new();
     for (_, record) in records {
         match record.body {
@@ -113,12 +119,12 @@ fn lives(records: &[(u32, Record)]) -> BTreeMap<u32, Vec<Life>> {
     }
     let lives = |mut ends: Vec<(u64, bool)>| {
         ends.sort_unstable();
-        let mut all: Vec<Life> = Vec::new();
+        let mut all: Vec<TaskLife> = Vec::new();
         for (time, begins) in ends {
             match all.last_mut() {
                 Some(last) if !begins => last.to = time,
-                None if !begins => all.push(Life { from: 0, to: time }),
-                _ => all.push(Life { from: time, to: u64::MAX }),
+                None if !begins => all.push(TaskLife { from: 0, to: time }),
+                _ => all.push(TaskLife { from: time, to: u64::MAX }),
             }
         }
         all
@@ -128,7 +134,7 @@ fn lives(records: &[(u32, Record)]) -> BTreeMap<u32, Vec<Life>> {
 
 /// The times on a core of the threads with one name, according to the records.
 #[derive(Clone, Copy, Debug, Default)]
-struct Presence {
+struct CorePresence {
     /// Seconds on a core.
     seconds: f64,
     /// The number of visits to a core.
@@ -137,7 +143,7 @@ struct Presence {
 
 /// Checks everything except the program's own observations. `part` says that the recording began
 /// and ended while the VM ran. Returns the presence by thread name, and the number of switches.
-fn check(recording: &Recording, part: bool) -> (BTreeMap<String, Presence>, usize) {
+fn check(recording: &Recording, part: bool) -> (BTreeMap<String, CorePresence>, usize) {
     let reader = recording.reader();
     assert!(reader.completeness().is_whole() && reader.losses().is_empty(), "{:?}", reader.losses());
     assert_eq!(recording.lost_records(), 0);
@@ -155,10 +161,10 @@ fn check(recording: &Recording, part: bool) -> (BTreeMap<String, Presence>, usiz
         switches += 1;
         let (tid, time) = (record.sample.tid, record.sample.time);
         assert_eq!((record.sample.pid, record.sample.cpu), (reader.header().pid, *core));
-        let whole = [Life { from: 0, to: u64::MAX }];
+        let whole = [TaskLife { from: 0, to: u64::MAX }];
         let life = lives.get(&tid).map_or(&whole[..], Vec::as_slice).iter();
         let life = life.copied().find(|l| l.from <= time + SLACK && time <= l.to.saturating_add(SLACK));
-        let named = |life: Life| {
+        let named = |life: TaskLife| {
             let inside =
                 |started: u64| started + SLACK >= life.from && started <= life.to.saturating_add(SLACK);
             starts.get(&tid).is_some_and(|starts| starts.iter().any(|&started| inside(started)))
@@ -181,7 +187,7 @@ fn check(recording: &Recording, part: bool) -> (BTreeMap<String, Presence>, usiz
 /// For a recording that begins and ends while the VM runs: whether the thread ended shortly after
 /// the recording began, so that the VM had forgotten it, or began shortly before the recording
 /// ended, so that the VM had not recorded its name.
-fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader) -> bool {
+fn is_cut_off(lives: &[TaskLife], records: &[(u32, Record)], reader: &CaptureReader) -> bool {
     const BRIEF_MS: u64 = 50;
     let brief = reader.header().tsc_khz * BRIEF_MS;
     let times = || records.iter().map(|(_, r)| r.sample.time);
@@ -192,7 +198,7 @@ fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader)
 
 /// The presence by thread name. Checks that no thread is on two cores at once, and that no core
 /// has two threads at once.
-fn visits(recording: &Recording) -> BTreeMap<String, Presence> {
+fn visits(recording: &Recording) -> BTreeMap<String, CorePresence> {
     let khz = recording.reader().header().tsc_khz;
     let seconds = |ticks: u64| ticks as f64 / (khz as f64 * 1000.0);
     let mut all: Vec<_> = recording.visits().collect();
@@ -202,7 +208,7 @@ fn visits(recording: &Recording) -> BTreeMap<String, Presence> {
         spans.entry(span.tid.get()).or_default().push(span);
     }
     let (mut of_core, mut of_thread) = (BTreeMap::new(), BTreeMap::new());
-    let mut by_name: BTreeMap<String, Presence> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, CorePresence> = BTreeMap::new();
     for (core, _, v) in &all {
         assert!(v.came <= v.left, "{v:?}");
         for before in [of_core.insert(core.get(), v.left), of_thread.insert(v.tid.get(), v.left)] {
@@ -224,14 +230,14 @@ fn visits(recording: &Recording) -> BTreeMap<String, Presence> {
 
 /// Compares with the threads' own measurements of their time on a core, which the kernel counts
 /// independently of the records.
-fn compare(run: &Run, by_name: &BTreeMap<String, Presence>, threads: u32) {
+fn compare(run: &SwitchingRun, by_name: &BTreeMap<String, CorePresence>, threads: u32) {
     let text = run.program.text();
     let lines: Vec<_> = text.lines().filter(|l| l.starts_with("switcher-")).collect();
     assert_eq!(lines.len(), threads as usize, "{text}");
     for line in lines {
         let words: Vec<_> = line.split(' ').collect();
         let own = words[2].parse::<f64>().expect("nanoseconds") / 1e9;
-        let Presence { seconds, visits } = by_name.get(words[0]).copied().unwrap_or_default();
+        let CorePresence { seconds, visits } = by_name.get(words[0]).copied().unwrap_or_default();
         // The kernel's clock counts the switch itself, some microseconds, as the thread's time;
         // the records are written during the switch. Meanwhile, a hypervisor may take the core
         // away, which the clock does not count.
@@ -247,7 +253,7 @@ fn compare(run: &Run, by_name: &BTreeMap<String, Presence>, threads: u32) {
 
 fn sixteen_threads(test: &str, length: Duration) {
     const THREADS: u32 = 16;
-    let Some(run) = Run::make(test, THREADS, length) else { return };
+    let Some(run) = SwitchingRun::make(test, THREADS, length) else { return };
     let recording = run.recording();
     let reader = recording.reader();
     let (by_name, switches) = check(&recording, false);
@@ -287,7 +293,7 @@ fn every_switch_of_a_minute_is_of_a_thread_with_a_name() {
 struct Attached {
     running: Running,
     folder: Scratch,
-    place: Place,
+    place: Installation,
 }
 
 /// The name of each thread and the nanoseconds that it was on a core, by thread id
@@ -297,7 +303,7 @@ type OnCore = BTreeMap<u32, (String, u64)>;
 impl Attached {
     const THREADS: usize = 16;
 
-    fn start(place: Place) -> Self {
+    fn start(place: Installation) -> Self {
         let folder = Scratch::new().expect("a folder");
         let flags = ["-XX:-JPortalStart"];
         let mut java = switching(&place, &folder, &flags, Self::THREADS as u32, Duration::from_secs(600));
@@ -335,10 +341,10 @@ impl Attached {
     }
 }
 
-/// Presence by thread id.
-fn seconds(recording: &Recording) -> BTreeMap<u32, Presence> {
+/// The presence by thread id.
+fn seconds(recording: &Recording) -> BTreeMap<u32, CorePresence> {
     let hz = recording.reader().header().tsc_khz as f64 * 1000.0;
-    let mut all: BTreeMap<u32, Presence> = BTreeMap::new();
+    let mut all: BTreeMap<u32, CorePresence> = BTreeMap::new();
     for (_, _, visit) in recording.visits() {
         let presence = all.entry(visit.tid.get()).or_default();
         presence.seconds += (visit.left.get() - visit.came.get()) as f64 / hz;
@@ -380,7 +386,7 @@ fn threads_that_run_already_are_recorded() {
             let least = spent(of(&first).unwrap_or(0), *last);
             let most = spent(of(&before).unwrap_or(0), of(&behind).unwrap_or(u64::MAX));
             let ours = name.starts_with("jportal-");
-            let Presence { seconds, visits } = seen.get(tid).copied().unwrap_or_default();
+            let CorePresence { seconds, visits } = seen.get(tid).copied().unwrap_or_default();
             assert!(!ours || visits == 0.0, "{name} was traced");
             // As in `compare`. A stay that began before the recording, or continues at its end,
             // may be missing from the visits.

@@ -6,17 +6,17 @@
 use jportal_tests::fault;
 use jportal_tests::place;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 
-fn record(test: &str) -> Option<Recording> {
+fn record(test: &str) -> Option<RecordedRun> {
     let place = place::installed(test)?;
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
-    Some(Recording::make(&place, &program, &plan).expect("the program can be recorded"))
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
+    Some(RecordedRun::make(&place, &program, &plan).expect("the program can be recorded"))
 }
 
 /// Cuts a copy at each of `places`, from the last to the first, and runs `info` on it.
-fn cut_at(recording: &Recording, mut places: Vec<u64>) {
+fn cut_at(recording: &RecordedRun, mut places: Vec<u64>) {
     let copy = recording.file("cut.jportal");
     std::fs::copy(recording.capture(), &copy).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
@@ -44,7 +44,7 @@ fn cut_at(recording: &Recording, mut places: Vec<u64>) {
 }
 
 /// The same places in every run on the same capture.
-fn random_places(recording: &Recording, count: usize) -> Vec<u64> {
+fn random_places(recording: &RecordedRun, count: usize) -> Vec<u64> {
     let length = std::fs::metadata(recording.capture()).unwrap().len();
     let mut random = fastrand::Rng::with_seed(1);
     // Half of the places are near the start, where headers and the first metadata are.
@@ -79,8 +79,8 @@ fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
 fn a_cut_after_trace_contradicts_nothing() {
     let Some(place) = place::installed("a_cut_after_trace_contradicts_nothing") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
-    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let plan = Plan { oracle: false, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).unwrap();
     let places = fault::ends_of_trace(&recording.capture()).unwrap();
     let copy = recording.file("cut.jportal");
     std::fs::copy(recording.capture(), &copy).unwrap();
@@ -109,7 +109,7 @@ fn what_was_recorded_before_the_cut_is_right() {
     let test = "what_was_recorded_before_the_cut_is_right";
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name("hot-loops").expect("a program of that name");
-    let recording = Recording::make(&place, &program, &Plan::new(Mode::Interpreter)).unwrap();
+    let recording = RecordedRun::make(&place, &program, &Plan::new(EngineMode::Interpreter)).unwrap();
     let whole = recording.verify(&recording.capture(), &[]).unwrap();
     whole.require_exact(&recording.oracle().unwrap()).unwrap();
     let copy = recording.file("cut.jportal");

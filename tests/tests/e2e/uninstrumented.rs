@@ -3,15 +3,15 @@
 //! Programs without probes, because probes prevent the very folds that lose paths. The flow of
 //! the main thread in the default mode must equal the flow with `-Xint`, bytecode by bytecode.
 
-use jportal_tests::against::{self, Outcome, Precision};
+use jportal_tests::against::{self, Precision, RunComparison};
 use jportal_tests::figures::figure;
-use jportal_tests::place::{self, Place};
+use jportal_tests::place::{self, Installation};
 use jportal_tests::programs::{self, Program};
-use jportal_tests::recording::{Info, LIMIT, Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Info, LIMIT, Plan, RecordedRun};
 use jportal_tests::{Result, skip};
 
 /// A program, and the flags that make two runs of it the same.
-struct Subject {
+struct FlaggedProgram {
     name: &'static str,
     /// Flags of `java` for both runs.
     flags: &'static [&'static str],
@@ -26,7 +26,12 @@ const DIFFERENT_IN_EACH_RUN: &str = "fop";
 const CONTRADICTED: &str = "missing-marker";
 
 /// Records the program, which must succeed.
-fn record(place: &Place, program: &Program, mode: Mode, flags: Vec<String>) -> Result<Recording> {
+fn record(
+    place: &Installation,
+    program: &Program,
+    mode: EngineMode,
+    flags: Vec<String>,
+) -> Result<RecordedRun> {
     if let Some(out) = program.out(&place.root) {
         if out.exists() {
             std::fs::remove_dir_all(&out)?;
@@ -34,7 +39,7 @@ fn record(place: &Place, program: &Program, mode: Mode, flags: Vec<String>) -> R
         std::fs::create_dir_all(out)?;
     }
     let plan = Plan { oracle: false, flags, ..Plan::new(mode) };
-    let recording = Recording::make(place, program, &plan)?;
+    let recording = RecordedRun::make(place, program, &plan)?;
     let run = &recording.program;
     if run.status.success() { Ok(recording) } else { Err(format!("{}: {}", run.status, run.stderr).into()) }
 }
@@ -55,8 +60,8 @@ fn sound(info: &Info) -> Result<()> {
 }
 
 /// A line of the table of figures.
-fn line(name: &str, precision: Precision, outcome: &Outcome) -> String {
-    let Outcome { matched, c1, c2, wrong, unresolved, hidden, causes, .. } = outcome;
+fn line(name: &str, precision: Precision, outcome: &RunComparison) -> String {
+    let RunComparison { matched, c1, c2, wrong, unresolved, hidden, causes, .. } = outcome;
     format!(
         "against -Xint, {}\t{name}\tequal {matched}\tof them C1 {c1}\tC2 {c2}\twrong {wrong}\tunresolved {unresolved}\thidden {hidden}\t{causes:?}",
         precision.name()
@@ -65,13 +70,13 @@ fn line(name: &str, precision: Precision, outcome: &Outcome) -> String {
 
 /// Records the program in the default mode and compares it with the interpreted run.
 fn compare(
-    place: &Place,
-    (subject, program): (&Subject, &Program),
-    reference: &Recording,
+    place: &Installation,
+    (subject, program): (&FlaggedProgram, &Program),
+    reference: &RecordedRun,
     precision: Precision,
 ) -> Result<()> {
     let flags = subject.flags.iter().map(|&flag| flag.to_owned()).chain([precision.flag()]).collect();
-    let tested = record(place, program, Mode::Tiered, flags)?;
+    let tested = record(place, program, EngineMode::Tiered, flags)?;
     let (seen, wanted) = (tested.program.text(), reference.program.text());
     if seen != wanted {
         return Err(format!("the program printed {seen:?}, interpreted {wanted:?}").into());
@@ -92,14 +97,14 @@ fn compare(
 }
 
 /// Compares the program at these precisions; returns the errors.
-fn check(place: &Place, subject: &Subject, precisions: &[Precision]) -> Vec<String> {
+fn check(place: &Installation, subject: &FlaggedProgram, precisions: &[Precision]) -> Vec<String> {
     let program = programs::by_name(subject.name).expect("a program of that name");
     if let Some(missing) = program.missing() {
         skip::skip(&format!("uninstrumented {}", subject.name), &missing);
         return Vec::new();
     }
     let flags = subject.flags.iter().map(|&flag| flag.to_owned()).collect();
-    let reference = match record(place, &program, Mode::Interpreter, flags) {
+    let reference = match record(place, &program, EngineMode::Interpreter, flags) {
         Ok(reference) => reference,
         Err(error) => return vec![format!("{}, interpreted: {error}", subject.name)],
     };
@@ -112,7 +117,7 @@ fn check(place: &Place, subject: &Subject, precisions: &[Precision]) -> Vec<Stri
 
 fn run(name: &'static str, flags: &'static [&'static str]) {
     let Some(place) = place::installed(&format!("uninstrumented {name}")) else { return };
-    let failed = check(&place, &Subject { name, flags }, &[Precision::Exact, Precision::Default]);
+    let failed = check(&place, &FlaggedProgram { name, flags }, &[Precision::Exact, Precision::Default]);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
@@ -170,7 +175,7 @@ fn stacks_that_overflow_are_unwound_frame_by_frame() {
     let Some(place) = place::installed("stacks_that_overflow_are_unwound_frame_by_frame") else { return };
     let program = programs::by_name("exceptions").expect("a program of that name");
     let recording =
-        record(&place, &program, Mode::Tiered, vec!["-XX:TieredStopAtLevel=3".to_owned()]).unwrap();
+        record(&place, &program, EngineMode::Tiered, vec!["-XX:TieredStopAtLevel=3".to_owned()]).unwrap();
     let info = recording.info(&recording.capture(), &["--check"]).unwrap();
     sound(&info).unwrap();
     assert_eq!(info.number("/gaps").unwrap(), 0.0, "{}", info.0["gaps_by_reason"]);

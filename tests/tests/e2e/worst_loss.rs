@@ -11,30 +11,30 @@ use std::path::{Path, PathBuf};
 
 use jportal_tests::place;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use serde_json::Value;
 
 use crate::degrade::{flow, place_segments};
 
 /// Limit of the memory for any of these traces, filled or not. None of them exceeds 25 MB.
 const MOST_KIB: u64 = 400 << 10;
-/// Limit of the transitions of placing: per thread, and per bytecode (`Settings::budget` in
-/// rust-core/infer/src/place/placement.rs).
+/// Limit of the transitions of placing: per thread, and per bytecode (`PlacementSettings::budget`
+/// in rust-core/infer/src/place/placement.rs).
 const BUDGET: (f64, f64) = (2e8, 1e3);
 /// Limit of the work of filling per gap, summed over all its counters. Measured: 200 to 42,000.
 const WORK: f64 = 150_000.0;
 
 /// Records `program` with a PSB every 2 KB and threads that keep a core for `quantum` blocks.
-fn record(test: &str, (program, mode): (&str, Mode), quantum: &str) -> Option<Recording> {
+fn record(test: &str, (program, mode): (&str, EngineMode), quantum: &str) -> Option<RecordedRun> {
     let place = place::installed(test)?;
     let program = programs::by_name(program).expect("a program of that name");
     let run = ["--unit-option", "psb=2k", "--quantum", quantum].map(str::to_owned).to_vec();
     let plan = Plan { oracle: false, run, ..Plan::new(mode) };
-    Some(Recording::make(&place, &program, &plan).expect("the program can be recorded"))
+    Some(RecordedRun::make(&place, &program, &plan).expect("the program can be recorded"))
 }
 
 /// Makes a degraded copy; returns it and the truth about its gaps.
-fn degrade(recording: &Recording, loss: &[&str]) -> (PathBuf, Value) {
+fn degrade(recording: &RecordedRun, loss: &[&str]) -> (PathBuf, Value) {
     let (lossy, truth) = (recording.file("lossy.jportal"), recording.file("truth.json"));
     let [to, truth_to] = [&lossy, &truth].map(|path| path.to_str().expect("a plain name"));
     let all = [&["degrade", "-o", to, "--truth", truth_to], loss].concat();
@@ -62,7 +62,7 @@ fn made(truth: &Value) -> Gaps {
 }
 
 /// The gaps in the flows of all threads.
-fn told(recording: &Recording, lossy: &Path) -> Gaps {
+fn told(recording: &RecordedRun, lossy: &Path) -> Gaps {
     let print = ["print", "--project", "none", "--level", "call", "--json", "--limit", "100000000"];
     let out = recording.jportal(&print, lossy, &[]).unwrap();
     assert!(out.status.success(), "{}", out.stderr);
@@ -98,7 +98,7 @@ fn bounded(report: &Value, recover: &str) {
 
 /// Runs `jportal info --check` with a method to fill gaps. It must finish with bounded work and
 /// memory, and the checker must accept everything that is not filled.
-fn finishes(recording: &Recording, lossy: &Path, recover: &str) {
+fn finishes(recording: &RecordedRun, lossy: &Path, recover: &str) {
     let info = ["info", "--json", "--check", "--recover", recover];
     let out = recording.jportal(&info, lossy, &[]).unwrap();
     let report = out.json().unwrap();
@@ -125,7 +125,7 @@ fn finishes(recording: &Recording, lossy: &Path, recover: &str) {
 /// if it is alone) is in the flow of the whole trace, in order and to the last bytecode. This is
 /// only for interpreted programs: in others, frames can be found again in the middle of a
 /// segment.
-fn decoded_right(recording: &Recording, lossy: &Path, least: usize) {
+fn decoded_right(recording: &RecordedRun, lossy: &Path, least: usize) {
     let whole = recording.info(&recording.capture(), &[]).unwrap();
     let bytecodes = |t: &&Value| (t["name"] != "main", t["bytecodes"]["decoded"].as_u64());
     let busy = |t: &&Value| bytecodes(t).1.is_some_and(|n| n > 20_000);
@@ -148,7 +148,7 @@ fn decoded_right(recording: &Recording, lossy: &Path, least: usize) {
 
 /// Checks the share that `jportal accuracy` reports as decoded right, with all placing and
 /// filling.
-fn accurate(recording: &Recording, lossy: &Path, recover: &str, least: f64) {
+fn accurate(recording: &RecordedRun, lossy: &Path, recover: &str, least: f64) {
     let whole = recording.capture();
     let whole = whole.to_str().expect("a plain name");
     let out = recording.jportal(&["accuracy", "--json", "--recover", recover, whole], lossy, &[]).unwrap();
@@ -166,7 +166,7 @@ fn accurate(recording: &Recording, lossy: &Path, recover: &str, least: f64) {
 
 /// All checks of a lossy trace.
 fn survives(
-    (recording, mode): (&Recording, Mode),
+    (recording, mode): (&RecordedRun, EngineMode),
     loss: &[&str],
     least: usize,
     methods: &[&str],
@@ -183,7 +183,7 @@ fn survives(
     assert!(made.len() >= least, "{} gaps", made.len());
     let unseen: Vec<_> = made.keys().filter(|place| !told.contains_key(place)).collect();
     assert!(unseen.is_empty(), "{} gaps are not told: {:?}", unseen.len(), &unseen[..unseen.len().min(5)]);
-    if mode == Mode::Interpreter {
+    if mode == EngineMode::Interpreter {
         decoded_right(recording, &lossy, 10);
     }
     // What the alignment calls wrong is an upper bound (docs/limits.md): in loops and recursions,
@@ -200,7 +200,7 @@ fn survives(
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn ten_thousand_small_segments() {
-    let program = ("library", Mode::Interpreter);
+    let program = ("library", EngineMode::Interpreter);
     let Some(recording) = record("ten_thousand_small_segments", program, "100000") else { return };
     let (made, told) = survives((&recording, program.1), &["--every", "400"], 10_000, &["none", "follow"]);
     assert!(told.keys().all(|place| made.contains_key(place)), "gaps where nothing was lost");
@@ -210,14 +210,14 @@ fn ten_thousand_small_segments() {
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_papers_algorithms_on_thousands_of_small_segments() {
     let test = "the_papers_algorithms_on_thousands_of_small_segments";
-    let program = ("branches", Mode::Interpreter);
+    let program = ("branches", EngineMode::Interpreter);
     let Some(recording) = record(test, program, "100000") else { return };
     survives((&recording, program.1), &["--every", "400"], 3000, &["basic", "tiered"]);
 }
 
 const METHODS: [&str; 4] = ["none", "basic", "tiered", "follow"];
 
-fn at_each_switch(test: &str, mode: Mode, methods: &[&str]) {
+fn at_each_switch(test: &str, mode: EngineMode, methods: &[&str]) {
     let Some(recording) = record(test, ("threads", mode), "20000") else { return };
     let (made, told) = survives((&recording, mode), &["--at-switches"], 300, methods);
     assert!(told.keys().all(|place| made.contains_key(place)), "gaps where nothing was lost");
@@ -226,19 +226,19 @@ fn at_each_switch(test: &str, mode: Mode, methods: &[&str]) {
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_gap_at_each_switch() {
-    at_each_switch("a_gap_at_each_switch", Mode::Tiered, &METHODS);
+    at_each_switch("a_gap_at_each_switch", EngineMode::Tiered, &METHODS);
 }
 
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_gap_at_each_switch_of_the_interpreter() {
-    at_each_switch("a_gap_at_each_switch_of_the_interpreter", Mode::Interpreter, &["none", "follow"]);
+    at_each_switch("a_gap_at_each_switch_of_the_interpreter", EngineMode::Interpreter, &["none", "follow"]);
 }
 
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn neither_the_first_nor_the_last_psb() {
-    let program = ("threads", Mode::Tiered);
+    let program = ("threads", EngineMode::Tiered);
     let Some(recording) = record("neither_the_first_nor_the_last_psb", program, "100000") else { return };
     let (made, told) = survives((&recording, program.1), &["--without-ends"], 6, &METHODS);
     // Each thread that runs where the first PSB is missing has a gap that extends to the second
@@ -256,10 +256,10 @@ fn neither_the_first_nor_the_last_psb() {
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn lost_records_are_gaps_of_all_who_may_have_run() {
     let test = "lost_records_are_gaps_of_all_who_may_have_run";
-    for (mode, methods) in [(Mode::Interpreter, &METHODS[..1]), (Mode::Tiered, &METHODS[..])] {
+    for (mode, methods) in [(EngineMode::Interpreter, &METHODS[..1]), (EngineMode::Tiered, &METHODS[..])] {
         let Some(recording) = record(test, ("threads", mode), "20000") else { return };
         let (lossy, truth) = degrade(&recording, &["--lost-records", "100:4"]);
-        if mode == Mode::Interpreter {
+        if mode == EngineMode::Interpreter {
             decoded_right(&recording, &lossy, 1);
         }
         accurate(&recording, &lossy, "none", 0.98);
@@ -294,8 +294,8 @@ fn a_slow_drain_loses_trace_and_nothing_else() {
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name("hot-loops").expect("a program of that name");
     let run = ["--on-full", "drop", "--aux", "32k", "--drain-bandwidth", "6m"].map(str::to_owned).to_vec();
-    let plan = Plan { run, ..Plan::new(Mode::Tiered) };
-    let recording = Recording::make(&place, &program, &plan).expect("the program can be recorded");
+    let plan = Plan { run, ..Plan::new(EngineMode::Tiered) };
+    let recording = RecordedRun::make(&place, &program, &plan).expect("the program can be recorded");
     let info = recording.info(&recording.capture(), &["--check"]).unwrap();
     let counter = |name: &str| info.0["capture"]["counters"][name].as_u64().expect("a counter");
     let (losses, lost, kept) =

@@ -12,7 +12,7 @@ use jportal_units::{Bci, MethodId};
 
 use super::interpreter::{foo, fun, pre, run, thr};
 use super::*;
-use crate::run_tests::{Flow, in_runs};
+use crate::run_tests::{RandomFlow, in_runs};
 use crate::testing::{bytecode, enter, enter_as, gap, leave, leave_as, methods, projected, recovered};
 
 const ALL: BlocksOptions = BlocksOptions { level: Level::Bytecodes, top: None, idle: true };
@@ -170,7 +170,7 @@ fn each_planted_fault_is_seen() {
 #[test]
 fn random_flows_give_the_same_counts_as_an_independent_recount() {
     for seed in 0..200 {
-        let mut flow = Flow::random(seed);
+        let mut flow = RandomFlow::random(seed);
         (0..6).for_each(|_| flow.caller());
         let methods = crate::run_tests::methods();
         let mut recount: BTreeMap<(u32, u16), Tally> = BTreeMap::new();

@@ -12,7 +12,7 @@ use crate::hidden::Follower;
 
 /// The counts of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Counter {
+pub(crate) struct ExecutionCounter {
     pub(crate) table: Table,
     pub(crate) follower: Follower,
     /// The last bytecode, a branch, and its plane. The first bytecode of the next event says
@@ -25,7 +25,7 @@ pub(crate) struct Counter {
     resumed: Option<(MethodId, Bci)>,
 }
 
-impl Counter {
+impl ExecutionCounter {
     /// Counts the next event, unless its provenance is excluded.
     pub(crate) fn event(&mut self, code: &Code, event: &Event, exclude: Exclude) {
         let kind = &event.kind;

@@ -141,26 +141,27 @@ pub(crate) fn pre() -> MethodTable {
 /// The flow of the method `main`, in single bytecodes, and what it printed.
 pub(crate) fn run(methods: &MethodTable) -> (Vec<Event>, Vec<i32>) {
     let main = methods.iter().find(|m| &*m.name == "main").expect("main").id;
-    let mut machine = Machine { methods, fields: HashMap::new(), events: Vec::new(), printed: Vec::new() };
+    let mut machine =
+        PrintingMachine { methods, fields: HashMap::new(), events: Vec::new(), printed: Vec::new() };
     let ended = machine.call(main, vec![0], Entry::Upcall);
     assert_eq!(ended, Ok(None));
     (machine.events, machine.printed)
 }
 
-struct Machine<'a> {
+struct PrintingMachine<'a> {
     methods: &'a MethodTable,
     fields: HashMap<u16, i32>,
     events: Vec<Event>,
     printed: Vec<i32>,
 }
 
-struct Frame<'a> {
+struct OperandFrame<'a> {
     method: &'a Method,
     locals: [i32; 8],
     stack: Vec<i32>,
 }
 
-impl Frame<'_> {
+impl OperandFrame<'_> {
     fn pop(&mut self) -> i32 {
         self.stack.pop().expect("an operand")
     }
@@ -181,7 +182,7 @@ enum Next {
     Return(Option<i32>),
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PrintingMachine<'a> {
     fn event(&mut self, kind: EventKind) {
         self.events.push(Event::decoded(kind));
     }
@@ -189,7 +190,7 @@ impl<'a> Machine<'a> {
         let method = self.methods.get(id).expect("a method");
         let tier = Tier::Interpreter;
         self.event(EventKind::Enter { method: id, tier, entry });
-        let mut frame = Frame { method, locals: [0; 8], stack: Vec::new() };
+        let mut frame = OperandFrame { method, locals: [0; 8], stack: Vec::new() };
         arguments.iter().enumerate().for_each(|(n, v)| frame.locals[n] = *v);
         let mut bci = Bci(0);
         loop {
@@ -215,7 +216,7 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    fn step(&mut self, f: &mut Frame<'a>, i: &Instruction<'_>) -> Result<Next, Thrown> {
+    fn step(&mut self, f: &mut OperandFrame<'a>, i: &Instruction<'_>) -> Result<Next, Thrown> {
         let at = usize::from(i.bci.0);
         let operand = |n: usize| f.method.code.get(at + n).copied().unwrap_or(0);
         let (one, two) = (operand(1), operand(2));
@@ -249,7 +250,7 @@ impl<'a> Machine<'a> {
         }
         Ok(Next::Fall)
     }
-    fn invoke(&mut self, f: &mut Frame<'a>, bci: Bci) -> Result<(), Thrown> {
+    fn invoke(&mut self, f: &mut OperandFrame<'a>, bci: Bci) -> Result<(), Thrown> {
         let target = f.method.invoke_at(bci).expect("a callee");
         let callee = self.methods.iter().find(|m| {
             (&m.class_name, &m.name, &m.signature) == (&target.class_name, &target.name, &target.signature)
@@ -271,12 +272,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn binary(f: &mut Frame<'_>, of: impl Fn(i32, i32) -> i32) {
+fn binary(f: &mut OperandFrame<'_>, of: impl Fn(i32, i32) -> i32) {
     let (a, b) = f.pair();
     f.stack.push(of(a, b));
 }
 
-fn branch(f: &mut Frame<'_>, i: &Instruction<'_>) -> Next {
+fn branch(f: &mut OperandFrame<'_>, i: &Instruction<'_>) -> Next {
     let (a, b) = if i.opcode.0 < 159 { (f.pop(), 0) } else { f.pair() };
     let taken = match (i.opcode.0 - 153) % 6 {
         0 => a == b,

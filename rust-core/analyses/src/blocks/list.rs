@@ -13,7 +13,7 @@ use super::report::{
     BlockCount, Blocks, BlocksOptions, BranchWay, BytecodeCount, ClassBlocks, ExceptionWay, Level, LineCount,
     MethodBlocks,
 };
-use super::rows::{ClassRows, Row};
+use super::rows::{ClassRows, MethodVariants};
 use super::{CountsAnalysis, Facts, Parts};
 use crate::names::Version;
 
@@ -75,14 +75,14 @@ fn keep_top(classes: &mut [ClassBlocks], top: usize) -> usize {
 fn class_of(rows: ClassRows<'_>, options: BlocksOptions, doubt: Doubt) -> ClassBlocks {
     let ClassRows { class, loader, source_file, rows, .. } = rows;
     let mut methods = Vec::new();
-    for Row { name, version, variants } in rows {
+    for MethodVariants { name, version, variants } in rows {
         let of = variants.len() as u32;
         for (number, (parts, facts)) in (1..).zip(&variants) {
             if !options.idle && facts.is_idle() {
                 continue;
             }
             let variant = (of > 1).then_some(Version { number, of });
-            let counts = Counts { parts, facts, doubt };
+            let counts = VariantCounts { parts, facts, doubt };
             methods.push(MethodBlocks { variant, ..counts.method((&name, version), options.level) });
         }
     }
@@ -90,13 +90,13 @@ fn class_of(rows: ClassRows<'_>, options: BlocksOptions, doubt: Doubt) -> ClassB
 }
 
 /// One method of the report.
-struct Counts<'a> {
+struct VariantCounts<'a> {
     parts: &'a Parts<'a>,
     facts: &'a Facts,
     doubt: Doubt,
 }
 
-impl Counts<'_> {
+impl VariantCounts<'_> {
     fn method(&self, (name, version): (&str, Option<Version>), level: Level) -> MethodBlocks {
         let leaders = Leaders::of(self.parts.method);
         let (bytecodes, perhaps_more) = (self.facts.bytecodes(), self.facts.has_more());

@@ -30,10 +30,10 @@ use jportal_bytecode::MethodTable;
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
 
 pub(crate) use self::code::{Code, Parts};
-pub(crate) use self::count::Counter;
+pub(crate) use self::count::ExecutionCounter;
 pub(crate) use self::facts::{Facts, OfLine, perhaps};
 pub(crate) use self::planes::{MethodCounts, Table, Throw};
-pub(crate) use self::rows::{ClassRows, Row};
+pub(crate) use self::rows::{ClassRows, MethodVariants};
 use crate::hidden::{Hidden, Inlined};
 use crate::names::Naming;
 
@@ -74,7 +74,7 @@ impl CountsAnalysis {
 
 /// The counts of one thread.
 #[derive(Debug, Default)]
-pub struct CountsThread(Counter);
+pub struct CountsThread(ExecutionCounter);
 
 impl Analysis for CountsAnalysis {
     type Thread = CountsThread;

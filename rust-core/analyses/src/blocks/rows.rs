@@ -16,7 +16,7 @@ use crate::names::{Names, Version};
 
 /// The methods of one displayed name. Each has different code.
 #[derive(Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct MethodVariants<'a> {
     pub(crate) name: String,
     pub(crate) version: Option<Version>,
     pub(crate) variants: Vec<(Parts<'a>, Facts)>,
@@ -28,7 +28,7 @@ pub(crate) struct ClassRows<'a> {
     pub(crate) class: String,
     pub(crate) loader: String,
     pub(crate) source_file: String,
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<MethodVariants<'a>>,
     places: HashMap<(String, Option<Version>), usize>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> ClassRows<'a> {
     fn add(&mut self, (name, version): (String, Option<Version>), parts: Parts<'a>, facts: Facts) {
         let Self { rows, places, .. } = self;
         let place = *places.entry((name.clone(), version)).or_insert_with(|| {
-            rows.push(Row { name, version, variants: Vec::new() });
+            rows.push(MethodVariants { name, version, variants: Vec::new() });
             rows.len() - 1
         });
         let same = |m: &Method| m.code == parts.method.code && m.lines == parts.method.lines;

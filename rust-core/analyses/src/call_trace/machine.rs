@@ -11,14 +11,14 @@ use crate::testing::{bytecode, enter_as, leave, leave_as, method};
 
 /// Executes methods of one `int` parameter and one static field, and records the flow.
 #[derive(Default)]
-pub(super) struct Machine {
+pub(super) struct IntMachine {
     pub(super) methods: MethodTable,
     pub(super) events: Vec<Event>,
     pub(super) field: i32,
     pub(super) array: Vec<i32>,
 }
 
-impl Machine {
+impl IntMachine {
     fn push(&mut self, m: Method) -> u32 {
         self.methods.push(m).get()
     }
@@ -108,8 +108,8 @@ fn calls_i(bci: u16, class: &str, name: &str) -> InvokeRef {
 }
 
 /// `Cas` of Casper's Figure 2, as javac compiles it; the first method is `main0`.
-pub(super) fn cas() -> Machine {
-    let mut m = Machine { array: vec![1, 1, 0], ..Machine::default() };
+pub(super) fn cas() -> IntMachine {
+    let mut m = IntMachine { array: vec![1, 1, 0], ..IntMachine::default() };
     let call = |bci, name| calls_i(bci, "Cas", name);
     let none = |bci, name| calls(bci, "Cas", name);
     let main0 = [
@@ -131,8 +131,8 @@ pub(super) fn cas() -> Machine {
 }
 
 /// `Thr`; the methods are `main`, `call`, `boom` and the exception's constructor.
-pub(super) fn thr() -> Machine {
-    let mut m = Machine::default();
+pub(super) fn thr() -> IntMachine {
+    let mut m = IntMachine::default();
     let main = [3, 60, 27, 16, 9, 162, 0, 13, 27, 184, 0, 1, 132, 1, 1, 167, 255, 243, 177];
     m.push(Method { invokes: Box::new([calls_i(9, "Thr", "call")]), ..method("Thr", "main", &main) });
     let call = [

@@ -49,7 +49,7 @@ pub trait TraceSink: Send {
 
 /// What all threads share.
 #[derive(Debug)]
-struct Shared {
+struct CallTraceContext {
     sites: Arc<Sites>,
     shapes: Shapes,
     hides: Hides,
@@ -58,7 +58,7 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
 }
 
-impl Shared {
+impl CallTraceContext {
     fn fail(&self, e: io::Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
     }
@@ -69,7 +69,7 @@ impl Shared {
 /// open until the threads are merged.
 #[derive(Debug)]
 pub struct CallTraceAnalysis<F> {
-    shared: Shared,
+    shared: CallTraceContext,
     open: Arc<F>,
     threads: Vec<ThreadTrace>,
 }
@@ -81,7 +81,7 @@ where
     /// For the methods of one recording. `inlined` says which methods the compilers inlined
     /// where.
     pub fn new(sites: Arc<Sites>, inlined: Arc<Inlined>, open: F) -> Self {
-        let shared = Shared {
+        let shared = CallTraceContext {
             shapes: Shapes::new(sites.methods()),
             hides: Hides::new(Arc::clone(&sites), inlined),
             sites,
@@ -93,11 +93,11 @@ where
     }
     /// The same analysis without events of some provenances. Gaps are always marked.
     pub fn excluding(self, exclude: Exclude) -> Self {
-        Self { shared: Shared { exclude, ..self.shared }, ..self }
+        Self { shared: CallTraceContext { exclude, ..self.shared }, ..self }
     }
     /// The same analysis, with or without times between the tokens.
     pub fn times(self, times: bool) -> Self {
-        Self { shared: Shared { times, ..self.shared }, ..self }
+        Self { shared: CallTraceContext { times, ..self.shared }, ..self }
     }
     /// The first error of any output. The trace of that thread is incomplete.
     pub fn error(&self) -> Option<io::Error> {

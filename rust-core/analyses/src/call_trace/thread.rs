@@ -11,7 +11,7 @@ use super::hides::Stretches;
 use super::sites::Implicit;
 use super::summary::{ThreadTrace, Tokens};
 use super::token::{Ended, Mark, Token};
-use super::{Shared, TraceSink};
+use super::{CallTraceContext, TraceSink};
 use crate::hidden::Follower;
 use crate::known::Known;
 
@@ -78,7 +78,7 @@ impl Tracer {
     pub(super) const fn is_stopped(&self) -> bool {
         matches!(self.output, Output::Closed)
     }
-    pub(super) fn event(&mut self, s: &Shared, e: &Event) {
+    pub(super) fn event(&mut self, s: &CallTraceContext, e: &Event) {
         if let EventKind::Time(tsc) = e.kind {
             self.time = Some(tsc.get());
             return;
@@ -97,7 +97,7 @@ impl Tracer {
         self.follow(s, &e.kind);
     }
     /// Keeps the depths of the scope's frames in step with the stack.
-    fn follow(&mut self, s: &Shared, kind: &EventKind) {
+    fn follow(&mut self, s: &CallTraceContext, kind: &EventKind) {
         let depth = self.follower.stack().depth();
         while self.scope.last().is_some_and(|d| *d > depth) {
             self.scope.pop();
@@ -111,7 +111,7 @@ impl Tracer {
             self.scope.push(depth);
         }
     }
-    fn write(&mut self, s: &Shared, e: &Event) {
+    fn write(&mut self, s: &CallTraceContext, e: &Event) {
         let known = Known::from(e.provenance);
         match &e.kind {
             EventKind::Bytecode { method, bci, .. } => self.executed(s, known, *method, (*bci, *bci)),
@@ -140,7 +140,7 @@ impl Tracer {
             EventKind::Catch { .. } | EventKind::Time(_) => {}
         }
     }
-    fn executed(&mut self, s: &Shared, known: Known, method: MethodId, (first, last): (Bci, Bci)) {
+    fn executed(&mut self, s: &CallTraceContext, known: Known, method: MethodId, (first, last): (Bci, Bci)) {
         if let Some((caller, bci)) = self.follower.invoke()
             && caller == method
             && s.hides.silent(caller, bci)
@@ -174,14 +174,14 @@ impl Tracer {
         }
     }
     /// The silent calls within a run of a method outside of the scope.
-    fn silent_outside(&mut self, s: &Shared, method: MethodId, run: (Bci, Bci)) {
+    fn silent_outside(&mut self, s: &CallTraceContext, method: MethodId, run: (Bci, Bci)) {
         let shape = s.shapes.get(s.sites.methods(), method);
         let calls = shape.map_or(&[][..], |s| s.invokes_before(run));
         if calls.iter().any(|bci| s.hides.silent(method, *bci)) {
             self.mark(s, Mark::Silent);
         }
     }
-    fn enter(&mut self, s: &Shared, known: Known, method: MethodId, entry: Entry) {
+    fn enter(&mut self, s: &CallTraceContext, known: Known, method: MethodId, entry: Entry) {
         let from_scope = self.scope.last() == Some(&self.follower.stack().depth());
         let Some(exit) = s.sites.exit(method) else {
             self.blind |= entry == Entry::Found;
@@ -204,11 +204,11 @@ impl Tracer {
             }
         }
     }
-    fn implicit(&mut self, s: &Shared, known: Known, exit: u32) {
+    fn implicit(&mut self, s: &CallTraceContext, known: Known, exit: u32) {
         self.tokens.implicit += 1;
         self.put(s, known, Token::Implicit(exit));
     }
-    fn called_from_outside(&mut self, s: &Shared, known: Known, method: u32, entry: Entry) {
+    fn called_from_outside(&mut self, s: &CallTraceContext, known: Known, method: u32, entry: Entry) {
         let stack = self.follower.stack();
         let depth = stack.depth();
         let Some(nearest) = self.scope.last() else {
@@ -223,7 +223,7 @@ impl Tracer {
         self.tokens.callbacks += 1;
         self.put(s, known, Token::Callback { site, method, blind: false });
     }
-    fn leave(&mut self, s: &Shared, known: Known, method: MethodId, exit: Exit) {
+    fn leave(&mut self, s: &CallTraceContext, known: Known, method: MethodId, exit: Exit) {
         let own = s.sites.exit(method);
         let ended = match exit {
             Exit::Return | Exit::Replaced => return,
@@ -244,7 +244,7 @@ impl Tracer {
         }
     }
     /// Frames were given up, and the thread continued.
-    fn give_up(&mut self, s: &Shared) {
+    fn give_up(&mut self, s: &CallTraceContext) {
         self.blind = true;
         let all = std::mem::take(&mut self.given_up);
         let inside: Vec<u32> = all.into_iter().flatten().collect();
@@ -256,17 +256,17 @@ impl Tracer {
         }
     }
     /// A mark of which one is enough, unless another token came in between.
-    fn mark_once(&mut self, s: &Shared, mark: Mark) {
+    fn mark_once(&mut self, s: &CallTraceContext, mark: Mark) {
         if self.last != Some(mark) {
             self.mark(s, mark);
         }
     }
-    fn mark(&mut self, s: &Shared, mark: Mark) {
+    fn mark(&mut self, s: &CallTraceContext, mark: Mark) {
         *self.tokens.marks.entry(mark.name()).or_default() += 1;
         self.put(s, self.known, Token::Mark(mark));
         self.last = Some(mark);
     }
-    fn put(&mut self, s: &Shared, known: Known, token: Token) {
+    fn put(&mut self, s: &CallTraceContext, known: Known, token: Token) {
         self.last = None;
         if let Some(time) = self.time.take()
             && s.times
@@ -284,7 +284,7 @@ impl Tracer {
             self.flush(s);
         }
     }
-    fn flush(&mut self, s: &Shared) {
+    fn flush(&mut self, s: &CallTraceContext) {
         if let Output::Unopened(open) = &self.output {
             self.output = match open(&self.info) {
                 Ok(Some(sink)) => Output::Open(sink),
@@ -300,12 +300,12 @@ impl Tracer {
         self.tokens.words += self.words.len() as u64;
         self.words.clear();
     }
-    fn failed(&self, s: &Shared, e: io::Error) -> Output {
+    fn failed(&self, s: &CallTraceContext, e: io::Error) -> Output {
         s.fail(e);
         Output::Closed
     }
     /// Ends the trace. `None` if the thread has no trace.
-    pub(super) fn finish(mut self, s: &Shared) -> Option<ThreadTrace> {
+    pub(super) fn finish(mut self, s: &CallTraceContext) -> Option<ThreadTrace> {
         let started = !self.words.is_empty() || !matches!(self.output, Output::Unopened(_));
         if !started {
             return None;

@@ -9,7 +9,7 @@ use jportal_flow::Tally;
 
 use super::detail::{Detail, LineCoverage, WayCoverage, branch_ways, exception_ways};
 use super::{ClassCoverage, Coverage, CoverageOptions, Figures, MethodCoverage, Ratio, Units};
-use crate::blocks::{ClassRows, CountsAnalysis, Entries, Row, State};
+use crate::blocks::{ClassRows, CountsAnalysis, Entries, MethodVariants, State};
 
 impl CountsAnalysis {
     /// The coverage of the classes whose methods `wanted` accepts.
@@ -47,8 +47,8 @@ fn class_of(rows: ClassRows<'_>, options: CoverageOptions) -> ClassCoverage {
 
 /// Sums up one row. Bytecodes and branches of different code are added; equal line numbers are
 /// the same line.
-fn cover(row: Row<'_>, options: CoverageOptions) -> MethodCoverage {
-    let Row { name, version, variants } = row;
+fn cover(row: MethodVariants<'_>, options: CoverageOptions) -> MethodCoverage {
+    let MethodVariants { name, version, variants } = row;
     let mut figures = Figures::default();
     let mut lines = BTreeMap::<u16, LineCoverage>::new();
     let (mut branches, mut exceptions) = (Vec::new(), Vec::new());

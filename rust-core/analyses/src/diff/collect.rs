@@ -18,7 +18,7 @@ pub(super) fn add<const N: usize>(to: &mut Option<Figures<N>>, figures: Figures<
 
 /// What a difference is of. Computed only for differences that are listed.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct DiffSubject {
     pub(super) thread: Option<String>,
     pub(super) path: Vec<String>,
     pub(super) loader: String,
@@ -42,7 +42,7 @@ impl<'a, const N: usize> Collector<'a, N> {
         Self { names, options, totals: [[0; N]; 2], numbers, differences }
     }
     /// Compares one node or row.
-    pub(super) fn item(&mut self, pair: Pair<N>, lines: Lines, place: impl FnOnce() -> Place) {
+    pub(super) fn item(&mut self, pair: Pair<N>, lines: Lines, place: impl FnOnce() -> DiffSubject) {
         let presence = match pair {
             [None, None] => return,
             [Some(_), Some(_)] => Presence::Both,
@@ -73,7 +73,7 @@ impl<'a, const N: usize> Collector<'a, N> {
             Presence::After => self.numbers.only_after += 1,
         }
         if self.differences.len() < self.options.most {
-            let Place { thread, path, loader } = place();
+            let DiffSubject { thread, path, loader } = place();
             let (newly_missed, no_longer_missed) = lines;
             let all = Difference { presence, thread, path, loader, changes, newly_missed, no_longer_missed };
             self.differences.push(all);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::collect::{Collector, Figures, Lines, Pair, Place, add};
+use super::collect::{Collector, DiffSubject, Figures, Lines, Pair, add};
 use super::{Diff, DiffOptions, DocumentKind, loader};
 use crate::calls::Calls;
 use crate::coverage::{Coverage, MethodCoverage};
@@ -23,7 +23,7 @@ pub(super) fn hot_methods(both: [&HotMethods; 2], options: &DiffOptions) -> Diff
     }
     let mut collector = Collector::new(["bytecodes", "calls"], options);
     for ((method, loader), pair) in rows {
-        collector.item(pair, Lines::default(), || Place { thread: None, path: vec![method], loader });
+        collector.item(pair, Lines::default(), || DiffSubject { thread: None, path: vec![method], loader });
     }
     collector.end(DocumentKind::HotMethods)
 }
@@ -41,7 +41,7 @@ pub(super) fn calls(both: [&Calls; 2], options: &DiffOptions) -> Diff {
     let mut collector = Collector::new(["calls"], options);
     for ((caller, bci, callee), pair) in rows {
         let from = || bci.map_or_else(|| caller.clone(), |bci| format!("{caller} @{bci}"));
-        let place = || Place { path: vec![from(), callee], ..Place::default() };
+        let place = || DiffSubject { path: vec![from(), callee], ..DiffSubject::default() };
         collector.item(pair, Lines::default(), place);
     }
     collector.end(DocumentKind::Calls)
@@ -91,7 +91,11 @@ pub(super) fn coverage(both: [&Coverage; 2], options: &DiffOptions) -> Diff {
     let mut collector = Collector::new(COVERAGE, options);
     for ((class, loader, method), row) in rows {
         let lines = missed_on_one_side(&row);
-        collector.item(row.figures, lines, || Place { thread: None, path: vec![class, method], loader });
+        collector.item(row.figures, lines, || DiffSubject {
+            thread: None,
+            path: vec![class, method],
+            loader,
+        });
     }
     collector.end(DocumentKind::Coverage)
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use super::collect::{Collector, Lines, Pair, Place, add};
+use super::collect::{Collector, DiffSubject, Lines, Pair, add};
 use super::{Diff, DiffError, DiffOptions, DocumentKind, Side, loader};
 use crate::tree::{CallTree, Context, Kind, Settings};
 
@@ -19,7 +19,7 @@ const FIGURES: [&str; 4] = ["invocations", "bytecodes", "unstarted", "found"];
 
 /// The parent, method, loader and call site of a node. The names are numbers of texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct ChildKey {
     parent: Option<u32>,
     method: u32,
     loader: u32,
@@ -31,8 +31,8 @@ struct Key {
 struct Both {
     texts: Vec<Rc<str>>,
     numbers: HashMap<Rc<str>, u32>,
-    places: HashMap<Key, u32>,
-    nodes: Vec<(Key, Pair<4>)>,
+    places: HashMap<ChildKey, u32>,
+    nodes: Vec<(ChildKey, Pair<4>)>,
 }
 
 /// Lays the trees into one and compares its nodes.
@@ -80,7 +80,7 @@ impl Both {
         number
     }
     /// The node of a key. Parents have smaller numbers.
-    fn node(&mut self, key: Key) -> u32 {
+    fn node(&mut self, key: ChildKey) -> u32 {
         let next = self.nodes.len() as u32;
         let place = *self.places.entry(key).or_insert(next);
         if place == next {
@@ -91,7 +91,7 @@ impl Both {
     /// The root of the threads of a name.
     fn root(&mut self, name: &str) -> u32 {
         let (method, loader) = (self.text(name), self.text(""));
-        self.node(Key { parent: None, method, loader, bci: None })
+        self.node(ChildKey { parent: None, method, loader, bci: None })
     }
     /// Adds one tree as a side.
     fn lay(
@@ -129,7 +129,7 @@ impl Both {
                 continue;
             }
             let bci = node.site.map(|s| s.bci).filter(|_| tree.settings.sites);
-            let place = self.node(Key { parent: Some(parent), method, loader, bci });
+            let place = self.node(ChildKey { parent: Some(parent), method, loader, bci });
             if selected {
                 add(&mut self.nodes[place as usize].1[side], figures(node));
             }
@@ -172,7 +172,7 @@ impl Both {
         all
     }
     /// The thread and the frames down to a node. A call site is shown after its caller.
-    fn place(&self, at: u32, options: &DiffOptions) -> Place {
+    fn place(&self, at: u32, options: &DiffOptions) -> DiffSubject {
         let text = |number: u32| self.texts[number as usize].to_string();
         let mut path: Vec<String> = Vec::new();
         let (mut at, mut bci, mut thread) = (Some(at), None, None);
@@ -190,7 +190,7 @@ impl Both {
             (at, bci) = (key.parent, key.bci);
         }
         path.reverse();
-        Place { thread, path, loader: last_loader.map_or_else(String::new, text) }
+        DiffSubject { thread, path, loader: last_loader.map_or_else(String::new, text) }
     }
 }
 

@@ -113,7 +113,7 @@ impl FlowConsumer for Listener<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         let own =
             Told { key: (info.tid.get(), info.started.get()), name: info.name.clone(), ..Told::default() };
-        Box::new(Sink {
+        Box::new(ListenerSink {
             visits: Arc::clone(&self.visits),
             all: Arc::clone(&self.all),
             own,
@@ -133,7 +133,7 @@ impl FlowConsumer for Listener<'_> {
     }
 }
 
-struct Sink {
+struct ListenerSink {
     visits: Arc<Visits>,
     all: Arc<Mutex<Vec<Told>>>,
     own: Told,
@@ -149,7 +149,7 @@ struct Sink {
     to: Box<dyn FlowSink + Send>,
 }
 
-impl Sink {
+impl ListenerSink {
     fn gap(&mut self, gap: &Gap) {
         let since = gap.since.map_or(self.now, Tsc::get);
         self.close(since);
@@ -206,7 +206,7 @@ impl Sink {
     }
 }
 
-impl FlowSink for Sink {
+impl FlowSink for ListenerSink {
     fn events(&mut self, events: &[Event]) {
         self.hear(events);
         self.to.events(events);

@@ -12,7 +12,7 @@ use super::Key;
 
 /// One stay of a thread on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct CoreStay {
     came: u64,
     left: u64,
     /// Ticks that the thread spent on that core before this stay.
@@ -24,7 +24,7 @@ pub type OnCore = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
 /// When each thread was on which core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Visits(HashMap<Key, HashMap<u32, Vec<Span>>>);
+pub struct Visits(HashMap<Key, HashMap<u32, Vec<CoreStay>>>);
 
 impl Visits {
     /// Adds a stay of the thread on a core. The stays of a core must be added in order of time.
@@ -34,7 +34,7 @@ impl Visits {
         let came = came.get().max(last.map_or(0, |s| s.left));
         if came < left.get() {
             let before = last.map_or(0, |s| s.before + s.left - s.came);
-            spans.push(Span { came, left: left.get(), before });
+            spans.push(CoreStay { came, left: left.get(), before });
         }
     }
     /// Ticks of the thread on all cores up to `until`.
@@ -51,12 +51,12 @@ impl Visits {
         let spans = self.of(thread, core);
         spans.get(spans.partition_point(|s| s.left <= since)).map(|s| s.left)
     }
-    fn of(&self, thread: Key, core: u32) -> &[Span] {
+    fn of(&self, thread: Key, core: u32) -> &[CoreStay] {
         self.0.get(&thread).and_then(|t| t.get(&core)).map_or(&[], Vec::as_slice)
     }
 }
 
-fn up_to(spans: &[Span], until: u64) -> u64 {
+fn up_to(spans: &[CoreStay], until: u64) -> u64 {
     let n = spans.partition_point(|s| s.came < until);
     n.checked_sub(1).map_or(0, |n| spans[n].before + spans[n].left.min(until) - spans[n].came)
 }

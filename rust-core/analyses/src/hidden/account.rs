@@ -9,7 +9,7 @@ use jportal_bytecode::{InvokeRef, MethodTable};
 use jportal_units::{Bci, MethodId};
 use serde::{Deserialize, Serialize};
 
-use super::follow::{Hidden, Stretch};
+use super::follow::{Hidden, UnresolvedStretch};
 use super::region::{Region, Ways};
 use super::{Inlined, Most};
 
@@ -213,10 +213,10 @@ impl<'a> Account<'a> {
         all.extend(intrinsics.into_iter().filter(|m| !callees.contains(m)).map(|m| call(m, false)));
         all
     }
-    fn parts(&mut self, stretch: &Stretch) -> Parts {
+    fn parts(&mut self, stretch: &UnresolvedStretch) -> Parts {
         let mut parts = Parts::default();
         let once = Most(Some(1));
-        let Stretch { method, ways, called, ref callers } = *stretch;
+        let UnresolvedStretch { method, ways, called, ref callers } = *stretch;
         let region = self.region(method, ways);
         self.frame(&mut parts, (method, region), once);
         if let Some(from) = ways.from.filter(|_| !called) {
@@ -262,7 +262,10 @@ impl<'a> Account<'a> {
     /// Fewest and most bytecodes of the top frame that one such stretch hides, without its
     /// callees, and the methods that it may call, directly or not. The maximum is `None` without
     /// a limit.
-    pub(crate) fn of_stretch(&mut self, stretch: &Stretch) -> (u64, Option<u64>, HashSet<MethodId>) {
+    pub(crate) fn of_stretch(
+        &mut self,
+        stretch: &UnresolvedStretch,
+    ) -> (u64, Option<u64>, HashSet<MethodId>) {
         let parts = self.parts(stretch);
         let callees = parts.calls.iter().filter(|(_, most)| !most.is_none()).map(|(call, _)| call.edge.2);
         let callees = callees.collect();

@@ -9,11 +9,11 @@ use jportal_units::{Bci, MethodId};
 
 use super::Inexact;
 use super::region::{To, Ways};
-use crate::sites::{Outcome, Sites};
+use crate::sites::{Sites, UncalledOutcome};
 
 /// An unresolved stretch. Many stretches are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct UnresolvedStretch {
     pub(crate) method: MethodId,
     pub(crate) ways: Ways,
     /// Whether the bytecode before the stretch, if it is an invoke, has already made its call.
@@ -26,7 +26,7 @@ pub(crate) struct Stretch {
 /// What is hidden in the flow of one thread, or of several.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
-    pub(crate) stretches: HashMap<Stretch, u64>,
+    pub(crate) stretches: HashMap<UnresolvedStretch, u64>,
     /// What the frames that existed where trace was lost may have done. Bounded by the pairs of
     /// positions.
     pub(crate) lost: HashSet<(MethodId, Ways)>,
@@ -73,7 +73,7 @@ pub(crate) struct Follower {
     stack: Stack,
     hidden: Hidden,
     /// A stretch that leads to the end of a frame. The next event says how the frame ended.
-    open: Option<Stretch>,
+    open: Option<UnresolvedStretch>,
     /// Frames that were given up. If a gap or another event follows, they may have continued
     /// unseen. At the end of the recording they stay at their last position.
     given_up: Vec<Frame>,
@@ -116,7 +116,7 @@ impl Follower {
         }
         let hidden = &mut self.hidden;
         self.sites.event((methods, shapes), kind, |call| {
-            if call.outcome == Outcome::Silent {
+            if call.outcome == UncalledOutcome::Silent {
                 *hidden.silent.entry((call.method, call.bci)).or_default() += 1;
                 hidden.inexact.silent_calls += 1;
             }
@@ -135,7 +135,7 @@ impl Follower {
                 let below = self.stack.frames().skip(1).take((*callers).into()).collect();
                 let to_end = to.map_or(To::Anywhere, To::At);
                 let ways = Ways { from: *from, to: to_end, rounds };
-                let stretch = Stretch { method: *method, ways, called: returned, callers: below };
+                let stretch = UnresolvedStretch { method: *method, ways, called: returned, callers: below };
                 match to {
                     Some(_) => self.add(stretch),
                     None => self.open = Some(stretch),
@@ -176,7 +176,7 @@ impl Follower {
     pub(crate) fn take(&mut self) -> Hidden {
         std::mem::take(&mut self.hidden)
     }
-    fn add(&mut self, stretch: Stretch) {
+    fn add(&mut self, stretch: UnresolvedStretch) {
         *self.hidden.stretches.entry(stretch).or_default() += 1;
     }
     /// The open stretch ended with this event.

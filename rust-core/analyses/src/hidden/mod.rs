@@ -32,7 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
-pub(crate) use self::follow::{Follower, Hidden, Stretch, has_rounds};
+pub(crate) use self::follow::{Follower, Hidden, UnresolvedStretch, has_rounds};
 pub use self::inlined::Inlined;
 pub(crate) use self::region::{Region, To, Ways, may_throw};
 

@@ -35,7 +35,7 @@ impl Ways {
 
 /// A bytecode of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RegionBytecode {
     pub(crate) bci: Bci,
     /// It may be executed more than once on one path.
     pub(crate) again: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Region {
     /// The bytecodes, by bci.
-    pub(crate) places: Box<[Place]>,
+    pub(crate) places: Box<[RegionBytecode]>,
     /// Outcomes of conditionals and switches. They include those of the bytecode before the
     /// region, and those that lead to the bytecode after it.
     pub(crate) branches: Box<[(Bci, Bci)]>,
@@ -82,7 +82,7 @@ fn all(method: &Method) -> Region {
         let taken = i.branch_target().ok().flatten().filter(|_| i.opcode.transfer() == Transfer::If);
         let ways = cases.chain(taken.into_iter().flat_map(|t| [t, i.next()]));
         branches.extend(ways.map(|to| (i.bci, to)));
-        Place { bci: i.bci, again: true }
+        RegionBytecode { bci: i.bci, again: true }
     });
     let places = places.collect();
     Region { places, branches: branches.into(), min: 0, max: None }
@@ -189,7 +189,8 @@ impl Graph {
                 branches.extend(to.map(|to| (self.starts[n as usize], self.starts[*to as usize])));
             }
         }
-        let place = |(n, again): (&u32, &bool)| Place { bci: self.starts[*n as usize], again: *again };
+        let place =
+            |(n, again): (&u32, &bool)| RegionBytecode { bci: self.starts[*n as usize], again: *again };
         let places = places.iter().zip(&again).map(place).collect();
         Some(Region { places, branches: branches.into(), min, max })
     }

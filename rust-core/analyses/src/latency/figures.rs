@@ -66,7 +66,7 @@ impl Ends {
 
 /// What is known of the activations of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Figures {
+pub(super) struct ActivationFigures {
     pub(super) calls: Tally,
     /// Activations whose beginning was not seen.
     pub(super) found: u64,
@@ -89,7 +89,7 @@ pub(super) struct Figures {
     pub(super) ends: Ends,
 }
 
-impl Figures {
+impl ActivationFigures {
     /// The next time is known, `step` ticks after the last one.
     pub(super) fn until(&mut self, step: u64) {
         let ends = std::mem::take(&mut self.ends);

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::LatencyAnalysis;
-use super::figures::Figures;
+use super::figures::ActivationFigures;
 use crate::hidden::{Inexact, Missing};
 use crate::names::{Name, Names, version_text};
 
@@ -88,7 +88,7 @@ impl LatencyAnalysis {
     }
 }
 
-fn lengths_of(name: &Name, f: &Figures, missing: &Missing, lossy: bool) -> MethodLengths {
+fn lengths_of(name: &Name, f: &ActivationFigures, missing: &Missing, lossy: bool) -> MethodLengths {
     let (least, greatest) = f.wall.extremes().unwrap_or_default();
     let part = |part| f.wall.percentile(part).unwrap_or(greatest);
     MethodLengths {

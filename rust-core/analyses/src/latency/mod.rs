@@ -27,7 +27,7 @@ use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
 use jportal_units::MethodId;
 
-use self::figures::{Figures, Slowest, Who};
+use self::figures::{ActivationFigures, Slowest, Who};
 pub use self::histogram::RELATIVE_ERROR;
 pub use self::lengths::{Length, Lengths, MethodLengths};
 pub use self::report::{Activation, Distribution, Latencies, MethodLatency};
@@ -48,7 +48,7 @@ pub struct LatencyAnalysis {
     on_core: Option<OnCore>,
     exclude: Exclude,
     naming: Naming,
-    figures: HashMap<MethodId, Figures>,
+    figures: HashMap<MethodId, ActivationFigures>,
     slowest: Slowest,
     hidden: Hidden,
 }

@@ -9,7 +9,7 @@ use jportal_units::{MethodId, Tsc};
 use serde::Serialize;
 
 use super::LatencyAnalysis;
-use super::figures::{Figures, Slow, Widths};
+use super::figures::{ActivationFigures, Slow, Widths};
 use super::histogram::{Histogram, RELATIVE_ERROR};
 use crate::hidden::{Account, Inexact, Missing};
 use crate::hot::{at_least, least_note};
@@ -149,15 +149,15 @@ impl LatencyAnalysis {
         Latencies { exact, inexact, percentile_error: RELATIVE_ERROR, executed, methods, slowest }
     }
     /// The figures by name, greatest sum first.
-    pub(super) fn rows(&self, names: &Names<'_>) -> Vec<(Name, (MethodId, Figures, Missing))> {
+    pub(super) fn rows(&self, names: &Names<'_>) -> Vec<(Name, (MethodId, ActivationFigures, Missing))> {
         let mut missing = Account::new(&self.methods, &self.inlined).of_methods(&self.hidden);
         missing.retain(|method, _| self.is_chosen(*method));
-        let mut rows: HashMap<Name, (MethodId, Figures, Missing)> = HashMap::new();
+        let mut rows: HashMap<Name, (MethodId, ActivationFigures, Missing)> = HashMap::new();
         let seen = self.figures.iter().map(|(m, f)| (*m, f.clone(), Missing::default()));
-        let hidden = missing.into_iter().map(|(m, missing)| (m, Figures::default(), missing));
+        let hidden = missing.into_iter().map(|(m, missing)| (m, ActivationFigures::default(), missing));
         for (method, figures, missing) in seen.chain(hidden) {
             let row = rows.entry(names.get(method));
-            let row = row.or_insert((method, Figures::default(), Missing::default()));
+            let row = row.or_insert((method, ActivationFigures::default(), Missing::default()));
             row.0 = row.0.min(method);
             row.1.merge(&figures);
             row.2.merge(&missing);
@@ -184,7 +184,7 @@ impl LatencyAnalysis {
     }
 }
 
-fn row(name: Name, f: &Figures, missing: Missing, lossy: bool, scale: Scale) -> MethodLatency {
+fn row(name: Name, f: &ActivationFigures, missing: Missing, lossy: bool, scale: Scale) -> MethodLatency {
     let Widths { sum, greatest, count } = f.widths;
     let sums = &f.wall_sum;
     MethodLatency {

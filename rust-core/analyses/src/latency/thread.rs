@@ -7,13 +7,13 @@ use jportal_flow::{Entry, Event, EventKind, Exit, Provenance, ThreadInfo};
 use jportal_units::{MethodId, Tsc};
 
 use super::LatencyAnalysis;
-use super::figures::{Figures, Slow, Slowest};
+use super::figures::{ActivationFigures, Slow, Slowest};
 use crate::execution::OnCore;
 use crate::hidden::{Follower, Hidden};
 
 /// A chosen activation on the stack.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct ChosenActivation {
     method: MethodId,
     /// Number of frames on the stack, including this one.
     depth: u64,
@@ -36,18 +36,18 @@ struct Open {
 pub struct Stopwatch {
     follower: Follower,
     depth: u64,
-    open: Vec<Open>,
+    open: Vec<ChosenActivation>,
     /// Activations from this index on began after the last time.
     fresh: usize,
     /// Popped activations that continue as another kind of frame.
-    replaced: Vec<Open>,
+    replaced: Vec<ChosenActivation>,
     now: Option<u64>,
     clock: Option<(OnCore, ThreadInfo)>,
     /// Ticks on cores up to `now`, once they were needed.
     on_core: Option<u64>,
     /// Methods of which an activation ended after the last time.
     ended: Vec<MethodId>,
-    figures: HashMap<MethodId, Figures>,
+    figures: HashMap<MethodId, ActivationFigures>,
     slowest: Slowest,
     /// Some of the slowest have no upper limit yet.
     unlimited: bool,
@@ -151,7 +151,7 @@ impl Stopwatch {
         }
         let nested = own.active > 0;
         own.active += 1;
-        self.open.push(Open {
+        self.open.push(ChosenActivation {
             method,
             depth: self.depth,
             begin: self.now,
@@ -172,7 +172,7 @@ impl Stopwatch {
         let Some(open) = top else { return };
         match exit {
             Exit::Replaced => self.replaced.push(open),
-            Exit::Lost => self.ended(Open { cut: true, ..open }, false),
+            Exit::Lost => self.ended(ChosenActivation { cut: true, ..open }, false),
             _ => self.ended(open, provenance != Provenance::Decoded),
         }
         self.fresh = self.fresh.min(self.open.len());
@@ -180,7 +180,7 @@ impl Stopwatch {
     /// Activations that should have continued and did not.
     fn drop_replaced(&mut self) {
         for open in std::mem::take(&mut self.replaced) {
-            self.ended(Open { cut: true, ..open }, false);
+            self.ended(ChosenActivation { cut: true, ..open }, false);
         }
     }
     fn gap(&mut self, stack_lost: bool) {
@@ -194,7 +194,7 @@ impl Stopwatch {
             (self.depth, self.fresh) = (0, 0);
         }
     }
-    fn ended(&mut self, open: Open, inferred: bool) {
+    fn ended(&mut self, open: ChosenActivation, inferred: bool) {
         let on_core = self.on_core().saturating_sub(open.on_core);
         let has_clock = self.clock.is_some();
         let own = self.figures.entry(open.method).or_default();
@@ -233,10 +233,10 @@ impl Stopwatch {
         }
     }
     /// The flow has ended.
-    pub(super) fn end(mut self) -> (HashMap<MethodId, Figures>, Slowest, Hidden) {
+    pub(super) fn end(mut self) -> (HashMap<MethodId, ActivationFigures>, Slowest, Hidden) {
         self.drop_replaced();
         for open in std::mem::take(&mut self.open) {
-            self.ended(Open { cut: true, ..open }, false);
+            self.ended(ChosenActivation { cut: true, ..open }, false);
         }
         (self.figures, self.slowest, self.follower.end())
     }

@@ -6,7 +6,7 @@ use jportal_bytecode::{Branch, Method, MethodTable, Opcode, Shape, Shapes};
 use jportal_flow::{Entry, EventKind, Exit};
 use jportal_units::{Bci, MethodId};
 
-use super::kind::Kind;
+use super::kind::OpcodeKind;
 
 /// JVMS table 4.6-A.
 const ACC_SYNCHRONIZED: u32 = 0x20;
@@ -89,11 +89,11 @@ impl MethodCounts {
 
 /// The counts of all methods.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct MetricsCounts {
     methods: Vec<Option<Box<MethodCounts>>>,
 }
 
-impl Counts {
+impl MetricsCounts {
     pub(super) fn get(&self, id: MethodId) -> Option<&MethodCounts> {
         self.methods.get(id.get() as usize)?.as_deref()
     }
@@ -133,16 +133,16 @@ impl Counts {
 
 /// Counts one thread.
 #[derive(Debug, Default)]
-pub(super) struct Counter {
-    counts: Counts,
+pub(super) struct MetricsCounter {
+    counts: MetricsCounts,
     /// The last bytecode is this branch. The next one says which way it went.
     branch: Option<(MethodId, Bci)>,
     /// The last event was the entry of this synchronized method.
     locked: Option<MethodId>,
 }
 
-impl Counter {
-    pub(super) fn end(self) -> Counts {
+impl MetricsCounter {
+    pub(super) fn end(self) -> MetricsCounts {
         self.counts
     }
     /// Processes the next event. `hidden`: it is not counted.
@@ -202,7 +202,7 @@ impl Counter {
         }
         counts.executed(first, last);
         let opcode = method.code.get(usize::from(last.get())).map(|o| Opcode(*o));
-        if opcode.is_some_and(|o| Kind::Control.has(o)) {
+        if opcode.is_some_and(|o| OpcodeKind::Control.has(o)) {
             self.branch = Some((id, last));
         }
     }

@@ -6,7 +6,7 @@ use jportal_bytecode::Opcode;
 
 /// Kinds of instructions that the metrics count. An instruction may be of several kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum OpcodeKind {
     /// `if`, `tableswitch`, `lookupswitch`.
     Control,
     /// Reads and writes of array elements.
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Lock,
 }
 
-impl Kind {
+impl OpcodeKind {
     /// Whether an instruction is of this kind.
     pub(super) const fn has(self, opcode: Opcode) -> bool {
         let o = opcode.0;
@@ -57,25 +57,29 @@ mod tests {
 
     #[test]
     fn kinds_are_those_of_the_names() {
-        let names =
-            |kind: Kind| (0..=201).map(Opcode).filter(|o| kind.has(*o)).map(Opcode::name).collect::<Vec<_>>();
+        let names = |kind: OpcodeKind| {
+            (0..=201).map(Opcode).filter(|o| kind.has(*o)).map(Opcode::name).collect::<Vec<_>>()
+        };
         let array = |name: &str| name.ends_with("aload") || name.ends_with("astore");
         let arrays: Vec<_> =
             (0..=201).map(|o| Opcode(o).name()).filter(|n| n.len() > 5 && array(n)).collect();
-        assert_eq!(names(Kind::Array), arrays.into_iter().filter(|n| *n != "astore").collect::<Vec<_>>());
-        assert_eq!(names(Kind::CharArray), ["caload", "castore"]);
-        assert_eq!(names(Kind::RefArray), ["aaload", "aastore"]);
-        assert_eq!(names(Kind::ByteArray), ["baload", "bastore"]);
-        assert_eq!(names(Kind::NumArray).len() + 6, 16);
-        assert_eq!(names(Kind::Field), ["getstatic", "putstatic", "getfield", "putfield"]);
-        assert_eq!(names(Kind::Allocation), ["new", "newarray", "anewarray", "multianewarray"]);
-        assert_eq!(names(Kind::Control).len(), 18);
+        assert_eq!(
+            names(OpcodeKind::Array),
+            arrays.into_iter().filter(|n| *n != "astore").collect::<Vec<_>>()
+        );
+        assert_eq!(names(OpcodeKind::CharArray), ["caload", "castore"]);
+        assert_eq!(names(OpcodeKind::RefArray), ["aaload", "aastore"]);
+        assert_eq!(names(OpcodeKind::ByteArray), ["baload", "bastore"]);
+        assert_eq!(names(OpcodeKind::NumArray).len() + 6, 16);
+        assert_eq!(names(OpcodeKind::Field), ["getstatic", "putstatic", "getfield", "putfield"]);
+        assert_eq!(names(OpcodeKind::Allocation), ["new", "newarray", "anewarray", "multianewarray"]);
+        assert_eq!(names(OpcodeKind::Control).len(), 18);
         // All names with an f or d that are no loads, stores, constants or returns.
         let float = |name: &str| {
             let types = name.starts_with(['f', 'd']) || name.ends_with("2f") || name.ends_with("2d");
             types && !["load", "store", "const", "return", "dup"].iter().any(|part| name.contains(part))
         };
         let floats: Vec<_> = (0..=201).map(|o| Opcode(o).name()).filter(|n| float(n)).collect();
-        assert_eq!(names(Kind::Float), floats);
+        assert_eq!(names(OpcodeKind::Float), floats);
     }
 }

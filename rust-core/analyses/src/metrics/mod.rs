@@ -20,7 +20,7 @@ use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, EventKind, Exclude, Tally, ThreadInfo};
 use jportal_units::Tsc;
 
-use self::count::{Counter, Counts};
+use self::count::{MetricsCounter, MetricsCounts};
 pub use self::report::{Figure, Metrics};
 use crate::hidden::Inlined;
 use crate::polymorphism::{PolymorphismAnalysis, PolymorphismThread};
@@ -43,7 +43,7 @@ pub struct MetricsAnalysis {
     shapes: Shapes,
     /// Whether a method belongs to the application, by method.
     application: Box<[bool]>,
-    counts: Counts,
+    counts: MetricsCounts,
     lives: Vec<Life>,
     bytecodes: Tally,
     exclude: Exclude,
@@ -57,7 +57,7 @@ impl MetricsAnalysis {
         Self {
             shapes: Shapes::new(&methods),
             application: methods.iter().map(is_application).collect(),
-            counts: Counts::default(),
+            counts: MetricsCounts::default(),
             lives: Vec::new(),
             bytecodes: Tally::default(),
             exclude: Exclude::default(),
@@ -78,7 +78,7 @@ impl MetricsAnalysis {
 /// The figures of one thread.
 #[derive(Debug)]
 pub struct MetricsThread {
-    counter: Counter,
+    counter: MetricsCounter,
     life: Life,
     bytecodes: Tally,
     calls: PolymorphismThread,
@@ -91,7 +91,7 @@ impl Analysis for MetricsAnalysis {
         let started = Some(info.started).filter(|tsc| tsc.get() > 0);
         let life = Life { started, last: started, executed: [false; 2] };
         let calls = self.calls.begin(info);
-        MetricsThread { counter: Counter::default(), life, bytecodes: Tally::default(), calls }
+        MetricsThread { counter: MetricsCounter::default(), life, bytecodes: Tally::default(), calls }
     }
     fn events(&self, thread: &mut MetricsThread, events: &[Event]) -> ControlFlow<Enough> {
         for event in events {

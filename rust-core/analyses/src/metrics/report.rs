@@ -10,7 +10,7 @@ use jportal_plain::table::{Align, table};
 use jportal_units::Tsc;
 use serde::Serialize;
 
-use super::kind::Kind;
+use super::kind::OpcodeKind;
 use super::{Life, MetricsAnalysis};
 use crate::hidden::{Inexact, counted};
 use crate::polymorphism::{Totals, ratio};
@@ -112,16 +112,16 @@ struct Sums {
 }
 
 /// Kinds with a density.
-const KINDS: [(Kind, &str); 9] = [
-    (Kind::Array, "data.arrayDensity"),
-    (Kind::CharArray, "data.charArrayDensity"),
-    (Kind::NumArray, "data.numArrayDensity"),
-    (Kind::ByteArray, "data.byteOrBooleanArrayDensity"),
-    (Kind::RefArray, "data.refArrayDensity"),
-    (Kind::Float, "data.floatDensity"),
-    (Kind::Field, "pointer.fieldAccessDensity"),
-    (Kind::Allocation, "memory.objectAllocationDensity"),
-    (Kind::Lock, "concurrency.lockDensity"),
+const KINDS: [(OpcodeKind, &str); 9] = [
+    (OpcodeKind::Array, "data.arrayDensity"),
+    (OpcodeKind::CharArray, "data.charArrayDensity"),
+    (OpcodeKind::NumArray, "data.numArrayDensity"),
+    (OpcodeKind::ByteArray, "data.byteOrBooleanArrayDensity"),
+    (OpcodeKind::RefArray, "data.refArrayDensity"),
+    (OpcodeKind::Float, "data.floatDensity"),
+    (OpcodeKind::Field, "pointer.fieldAccessDensity"),
+    (OpcodeKind::Allocation, "memory.objectAllocationDensity"),
+    (OpcodeKind::Lock, "concurrency.lockDensity"),
 ];
 
 impl MetricsAnalysis {
@@ -161,7 +161,7 @@ impl MetricsAnalysis {
                 for ((kind, _), sum) in KINDS.iter().zip(&mut sums.kinds) {
                     *sum += if kind.has(opcode) { n } else { 0 };
                 }
-                if Kind::Control.has(opcode) {
+                if OpcodeKind::Control.has(opcode) {
                     sums.control += 1;
                     sums.control_executed += n;
                 }
@@ -225,7 +225,7 @@ impl Sums {
         let rate = ratio(self.changes, self.control_executed);
         values.ratio("structure.changingControlRate", rate, NO_CONTROL);
         for ((kind, name), n) in KINDS.iter().zip(self.kinds) {
-            let n = if *kind == Kind::Lock { n + self.locked } else { n };
+            let n = if *kind == OpcodeKind::Lock { n + self.locked } else { n };
             values.ratio(name, ratio(n, self.bytecodes).map(|r| 1000.0 * r), NO_BYTECODES);
         }
     }

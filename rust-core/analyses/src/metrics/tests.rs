@@ -9,7 +9,7 @@ use jportal_units::{Bci, MethodId, Tsc};
 
 use super::{Figure, Metrics, MetricsAnalysis};
 use crate::paths::examples::{FOO, FUN, LIBRARY, POLY, POLY_SUPERS};
-use crate::paths::machine::{Machine, Source, table};
+use crate::paths::machine::{ClassFileMethod, HeapMachine, table};
 use crate::run_tests::in_runs;
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, method, recovered, thread};
 
@@ -24,9 +24,9 @@ fn report(methods: &Arc<MethodTable>, threads: &[&[Event]]) -> Metrics {
     report
 }
 
-fn example(class: &str, sources: &[Source<'_>], supers: &[(&str, &str)]) -> Metrics {
+fn example(class: &str, sources: &[ClassFileMethod<'_>], supers: &[(&str, &str)]) -> Metrics {
     let methods = Arc::new(table(&[sources, LIBRARY]));
-    let events = Machine::new(&methods, supers).run(class);
+    let events = HeapMachine::new(&methods, supers).run(class);
     report(&methods, &[&events])
 }
 
@@ -98,7 +98,7 @@ fn changes_of_way_in_each_thread() {
     // main@7: 1. main@13 as fun@1: 6. main@25 as fun@18: 3. 10 + 10 + 11 + 10 + 10 conditionals.
     assert!(is(&m, "structure.appChangingControlRate", 19.0 / 51.0), "{:?}", m.metrics);
     let methods = Arc::new(table(&[FUN, LIBRARY]));
-    let events = Machine::new(&methods, &[]).run("Fun");
+    let events = HeapMachine::new(&methods, &[]).run("Fun");
     let m = report(&methods, &[&events, &events]);
     assert!(is(&m, "structure.appChangingControlRate", 38.0 / 102.0));
     assert_eq!(count(&m, "concurrency.appThreads"), 2);

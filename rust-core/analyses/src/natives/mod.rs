@@ -23,7 +23,7 @@ use jportal_units::{Bci, MethodId};
 pub use self::report::{NativeCaller, NativeRow, Natives};
 use crate::hidden::{Follower, Hidden, Inlined};
 use crate::names::Naming;
-use crate::polymorphism::outcome::{Invokes, Outcome, Site};
+use crate::polymorphism::outcome::{InvokeOutcome, Invokes, Site};
 
 /// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ struct Absent {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct NativeCounts {
     calls: HashMap<(From, MethodId), Tally>,
     /// Calls from native methods to Java methods, by native method.
     upcalls: HashMap<MethodId, Tally>,
@@ -52,14 +52,14 @@ struct Counts {
     unstarted: HashMap<MethodId, Tally>,
 }
 
-impl Counts {
-    fn outcome(&mut self, outcome: Outcome, p: Provenance) {
+impl NativeCounts {
+    fn outcome(&mut self, outcome: InvokeOutcome, p: Provenance) {
         match outcome {
-            Outcome::Called { site, callee, native: true } => {
+            InvokeOutcome::Called { site, callee, native: true } => {
                 let from = site.map_or(From::Unknown, |(m, bci)| From::Java(m, bci));
                 self.calls.entry((from, callee)).or_default().add(p);
             }
-            Outcome::Upcall { callee, native, from } => {
+            InvokeOutcome::Upcall { callee, native, from } => {
                 if native {
                     self.calls.entry((From::Vm, callee)).or_default().add(p);
                 }
@@ -67,11 +67,11 @@ impl Counts {
                     self.upcalls.entry(from).or_default().add(p);
                 }
             }
-            Outcome::Silent(site) => self.absent.entry(site).or_default().silent.add(p),
-            Outcome::NotCalled(site) => self.absent.entry(site).or_default().not_called.add(p),
-            Outcome::Unknown(site) => self.absent.entry(site).or_default().unknown.add(p),
-            Outcome::Unstarted(method) => self.unstarted.entry(method).or_default().add(p),
-            Outcome::Called { native: false, .. } => {}
+            InvokeOutcome::Silent(site) => self.absent.entry(site).or_default().silent.add(p),
+            InvokeOutcome::NotCalled(site) => self.absent.entry(site).or_default().not_called.add(p),
+            InvokeOutcome::Unknown(site) => self.absent.entry(site).or_default().unknown.add(p),
+            InvokeOutcome::Unstarted(method) => self.unstarted.entry(method).or_default().add(p),
+            InvokeOutcome::Called { native: false, .. } => {}
         }
     }
     fn merge(&mut self, other: Self) {
@@ -99,7 +99,7 @@ pub struct NativesAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
     shapes: Shapes,
-    counts: Counts,
+    counts: NativeCounts,
     hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
@@ -127,7 +127,7 @@ impl NativesAnalysis {
 #[derive(Debug, Default)]
 pub struct NativesThread {
     invokes: Invokes,
-    counts: Counts,
+    counts: NativeCounts,
     follower: Follower,
 }
 

@@ -91,21 +91,21 @@ pub struct Natives {
 
 /// A row under construction.
 #[derive(Default)]
-struct Row {
+struct DraftRow {
     row: Option<NativeRow>,
     callers: HashMap<From, Tally>,
 }
 
 /// The rows, by method.
-struct Rows<'a> {
+struct NativeRows<'a> {
     of: &'a NativesAnalysis,
     names: Names<'a>,
-    rows: HashMap<Name, Row>,
+    rows: HashMap<Name, DraftRow>,
     /// The first method of each class, name and descriptor.
     named: HashMap<(&'a str, &'a str, &'a str), MethodId>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> NativeRows<'a> {
     fn new(of: &'a NativesAnalysis) -> Self {
         let mut named = HashMap::new();
         for m in of.methods.iter() {
@@ -114,7 +114,7 @@ impl<'a> Rows<'a> {
         Self { of, names: Names::new(&of.methods, of.naming), rows: HashMap::new(), named }
     }
     fn row(&mut self, name: Name, native: Option<bool>) -> (&mut NativeRow, &mut HashMap<From, Tally>) {
-        let Row { row, callers } = self.rows.entry(name.clone()).or_default();
+        let DraftRow { row, callers } = self.rows.entry(name.clone()).or_default();
         let tally = Tally::default();
         let row = row.get_or_insert_with(|| NativeRow {
             method: name.qualified(),
@@ -167,7 +167,7 @@ impl<'a> Rows<'a> {
     fn end(self, (top, lossy): (usize, bool)) -> (Vec<NativeRow>, usize) {
         let Self { of, names, rows, .. } = self;
         let mut all: Vec<NativeRow> = Vec::new();
-        for Row { row, callers } in rows.into_values() {
+        for DraftRow { row, callers } in rows.into_values() {
             let Some(mut row) = row else { continue };
             let mut from: Vec<(From, Tally)> = callers.into_iter().collect();
             from.sort_by_key(|(from, n)| (u64::MAX - n.total(), *from));
@@ -209,7 +209,7 @@ impl NativesAnalysis {
         let is_wanted = |id: MethodId| self.methods.get(id).is_some_and(&wanted);
         let inexact = self.hidden.inexact.clone();
         let lossy = inexact.is_lossy();
-        let mut rows = Rows::new(self);
+        let mut rows = NativeRows::new(self);
         let mut totals = (Tally::default(), Tally::default(), Tally::default());
         for (&(from, callee), tally) in &self.counts.calls {
             let java = if let From::Java(caller, _) = from { Some(caller) } else { None };
@@ -241,7 +241,7 @@ impl NativesAnalysis {
         Natives { exact, inexact, calls, by_absence, not_called, silent, methods, rows }
     }
     /// Adds the calls without a callee.
-    fn add_absent(&self, rows: &mut Rows<'_>, is_wanted: impl Fn(MethodId) -> bool) {
+    fn add_absent(&self, rows: &mut NativeRows<'_>, is_wanted: impl Fn(MethodId) -> bool) {
         for (&site, absent) in self.counts.absent.iter().filter(|(site, _)| is_wanted(site.0)) {
             let row = rows.symbolic(site);
             row.silent.merge(&absent.silent);
@@ -256,7 +256,7 @@ impl NativesAnalysis {
         }
     }
     /// Adds the native calls that the flow may hide.
-    fn add_missing(&self, rows: &mut Rows<'_>, is_wanted: impl Fn(MethodId) -> bool) {
+    fn add_missing(&self, rows: &mut NativeRows<'_>, is_wanted: impl Fn(MethodId) -> bool) {
         let missing = Account::new(&self.methods, &self.inlined).of_calls(&self.hidden);
         for ((caller, _, callee), missing) in missing {
             let native = self.methods.get(callee).is_some_and(Method::is_native);

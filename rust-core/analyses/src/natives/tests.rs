@@ -8,7 +8,7 @@ use jportal_units::{Bci, MethodId};
 
 use super::{NativeRow, Natives, NativesAnalysis};
 use crate::paths::examples::{LIBRARY, NAT};
-use crate::paths::machine::{Machine, table};
+use crate::paths::machine::{HeapMachine, table};
 use crate::run_tests::in_runs;
 use crate::select::is_application;
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, method, recovered};
@@ -30,7 +30,7 @@ fn of<'a>(report: &'a Natives, method: &str) -> &'a NativeRow {
 
 fn nat(silent: &[&str]) -> Natives {
     let methods = Arc::new(table(&[NAT, LIBRARY]));
-    let mut machine = Machine::new(&methods, &[]);
+    let mut machine = HeapMachine::new(&methods, &[]);
     machine.silent = silent.to_vec();
     report(&methods, &machine.run("Nat"))
 }

@@ -3,22 +3,22 @@
 //! The examples of the specification as javac 17 compiles them, and the library methods that they
 //! call, which do next to nothing here.
 
-use super::machine::Source;
+use super::machine::ClassFileMethod;
 
 #[rustfmt::skip]
 mod code {
-    use super::Source;
+    use super::ClassFileMethod;
 
     #[allow(clippy::too_many_arguments, reason = "the columns of a table")]
     const fn m<'a>(
         class: &'a str, name: &'a str, signature: &'a str, flags: u32, code: &'a [u8],
         exceptions: &'a [(u16, u16, u16, &'a str)], lines: &'a [(u16, u16)],
         invokes: &'a [(u16, &'a str, &'a str, &'a str)],
-    ) -> Source<'a> {
-        Source { class, name, signature, flags, code, exceptions, lines, invokes }
+    ) -> ClassFileMethod<'a> {
+        ClassFileMethod { class, name, signature, flags, code, exceptions, lines, invokes }
     }
 
-    pub(crate) const FOO: &[Source<'_>] = &[
+    pub(crate) const FOO: &[ClassFileMethod<'_>] = &[
         m("Foo", "<init>", "()V", 1,
             &[42, 183, 0, 1, 177],
             &[], &[(0, 1)],
@@ -43,7 +43,7 @@ mod code {
             &[(4, "Foo", "<init>", "()V"),
               (7, "Foo", "f", "()V")]),
     ];
-    pub(crate) const FUN: &[Source<'_>] = &[
+    pub(crate) const FUN: &[ClassFileMethod<'_>] = &[
         m("Fun", "<init>", "()V", 1,
             &[42, 183, 0, 1, 177],
             &[], &[(0, 1)],
@@ -60,7 +60,7 @@ mod code {
             &[(22, "Fun", "fun", "(ZI)Z"),
               (41, "java/io/PrintStream", "println", "(I)V")]),
     ];
-    pub(crate) const THR: &[Source<'_>] = &[
+    pub(crate) const THR: &[ClassFileMethod<'_>] = &[
         m("Thr", "<init>", "()V", 1,
             &[42, 183, 0, 1, 177],
             &[], &[(0, 1)],
@@ -82,7 +82,7 @@ mod code {
             &[(9, "Thr", "call", "(I)V"),
               (24, "java/io/PrintStream", "println", "(I)V")]),
     ];
-    pub(crate) const NAT: &[Source<'_>] = &[
+    pub(crate) const NAT: &[ClassFileMethod<'_>] = &[
         m("Nat", "<init>", "()V", 1,
             &[42, 183, 0, 1, 177],
             &[], &[(0, 1)],
@@ -105,7 +105,7 @@ mod code {
               (80, "java/lang/Math", "abs", "(I)I"),
               (99, "java/io/PrintStream", "println", "(I)V")]),
     ];
-    pub(crate) const POLY: &[Source<'_>] = &[
+    pub(crate) const POLY: &[ClassFileMethod<'_>] = &[
         m("Poly", "<init>", "()V", 1,
             &[42, 183, 0, 1, 177],
             &[], &[(0, 1)],
@@ -153,7 +153,7 @@ mod code {
             &[], &[(0, 2)],
             &[]),
     ];
-    pub(crate) const LIBRARY: &[Source<'_>] = &[
+    pub(crate) const LIBRARY: &[ClassFileMethod<'_>] = &[
         m("java/lang/Object", "<init>", "()V", 1,
             &[177],
             &[], &[],

@@ -21,7 +21,7 @@ struct Object {
 }
 
 /// Executes methods.
-pub(crate) struct Machine<'a> {
+pub(crate) struct HeapMachine<'a> {
     methods: &'a MethodTable,
     /// Class and superclass or interface.
     supers: &'a [(&'a str, &'a str)],
@@ -32,7 +32,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) events: Vec<Event>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> HeapMachine<'a> {
     pub(crate) fn new(methods: &'a MethodTable, supers: &'a [(&'a str, &'a str)]) -> Self {
         let object = Object { class: "java/lang/Runtime".into(), items: Vec::new() };
         let (silent, heap) = (Vec::new(), vec![object]);
@@ -79,8 +79,8 @@ impl<'a> Machine<'a> {
             self.emit(EventKind::Bytecode { method: m.id, bci: at, tier: Tier::Interpreter });
             let i = Instruction::at(&m.code, at.0.into()).expect("an instruction");
             match self.step(m, &i, &mut stack, &mut locals) {
-                Ok(Step::To(to)) => at = to,
-                Ok(Step::Return(value)) => return Ok(value),
+                Ok(InterpretedStep::To(to)) => at = to,
+                Ok(InterpretedStep::Return(value)) => return Ok(value),
                 Err((object, class)) => {
                     let covers = |r: &&jportal_bytecode::ExceptionRow| {
                         (r.start..r.end).contains(&at) && r.catch_type.as_deref().is_none_or(|c| c == class)
@@ -98,7 +98,7 @@ impl<'a> Machine<'a> {
         i: &Instruction<'_>,
         stack: &mut Vec<i64>,
         locals: &mut [i64],
-    ) -> Result<Step, Thrown> {
+    ) -> Result<InterpretedStep, Thrown> {
         let operand = m.code.get(usize::from(i.bci.0) + 1).copied().unwrap_or(0);
         let mut pop = || stack.pop().expect("a value");
         let value = match i.opcode.0 {
@@ -113,12 +113,12 @@ impl<'a> Machine<'a> {
             }
             59..=78 => {
                 locals[usize::from((i.opcode.0 - 59) % 4)] = pop();
-                return Ok(Step::To(i.next()));
+                return Ok(InterpretedStep::To(i.next()));
             }
             83 => {
                 let (value, at, array) = (pop(), pop(), pop());
                 self.heap[array as usize - 1].items[at as usize] = value;
-                return Ok(Step::To(i.next()));
+                return Ok(InterpretedStep::To(i.next()));
             }
             89 => {
                 let top = pop();
@@ -138,18 +138,18 @@ impl<'a> Machine<'a> {
             116 => -pop(),
             132 => {
                 locals[usize::from(operand)] += i64::from(m.code[usize::from(i.bci.0) + 2] as i8);
-                return Ok(Step::To(i.next()));
+                return Ok(InterpretedStep::To(i.next()));
             }
-            167 => return Ok(Step::To(target(i))),
-            172..=176 => return Ok(Step::Return(pop())),
-            177 => return Ok(Step::Return(0)),
+            167 => return Ok(InterpretedStep::To(target(i))),
+            172..=176 => return Ok(InterpretedStep::Return(pop())),
+            177 => return Ok(InterpretedStep::Return(0)),
             178 => *self.statics.get(&u16::from(m.code[usize::from(i.bci.0) + 2])).unwrap_or(&1),
             179 => {
                 self.statics.insert(m.code[usize::from(i.bci.0) + 2].into(), pop());
-                return Ok(Step::To(i.next()));
+                return Ok(InterpretedStep::To(i.next()));
             }
             182..=185 => {
-                let Some(value) = self.invoke(m, i, stack)? else { return Ok(Step::To(i.next())) };
+                let Some(value) = self.invoke(m, i, stack)? else { return Ok(InterpretedStep::To(i.next())) };
                 value
             }
             187 => {
@@ -166,7 +166,7 @@ impl<'a> Machine<'a> {
                 let object = pop();
                 return Err((object, self.heap[object as usize - 1].class.clone()));
             }
-            192 => return Ok(Step::To(i.next())),
+            192 => return Ok(InterpretedStep::To(i.next())),
             153..=158 => return Ok(branch(i, i.opcode.0 - 153, (pop(), 0))),
             159..=164 => {
                 let (b, a) = (pop(), pop());
@@ -175,7 +175,7 @@ impl<'a> Machine<'a> {
             _ => panic!("{:?} is not supported", Opcode(i.opcode.0)),
         };
         stack.push(value);
-        Ok(Step::To(i.next()))
+        Ok(InterpretedStep::To(i.next()))
     }
     fn invoke(
         &mut self,
@@ -204,7 +204,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-enum Step {
+enum InterpretedStep {
     To(Bci),
     Return(i64),
 }
@@ -213,7 +213,7 @@ fn target(i: &Instruction<'_>) -> Bci {
     i.branch_target().expect("a target").expect("a target")
 }
 
-fn branch(i: &Instruction<'_>, condition: u8, (a, b): (i64, i64)) -> Step {
+fn branch(i: &Instruction<'_>, condition: u8, (a, b): (i64, i64)) -> InterpretedStep {
     let taken = match condition {
         0 => a == b,
         1 => a != b,
@@ -222,14 +222,14 @@ fn branch(i: &Instruction<'_>, condition: u8, (a, b): (i64, i64)) -> Step {
         4 => a > b,
         _ => a <= b,
     };
-    Step::To(if taken { target(i) } else { i.next() })
+    InterpretedStep::To(if taken { target(i) } else { i.next() })
 }
 
 /// Bci, class, name and descriptor of a call.
 type Target<'a> = (u16, &'a str, &'a str, &'a str);
 
 /// A method as a class file describes it.
-pub(crate) struct Source<'a> {
+pub(crate) struct ClassFileMethod<'a> {
     pub(crate) class: &'a str,
     pub(crate) name: &'a str,
     pub(crate) signature: &'a str,
@@ -242,7 +242,7 @@ pub(crate) struct Source<'a> {
     pub(crate) invokes: &'a [Target<'a>],
 }
 
-impl Source<'_> {
+impl ClassFileMethod<'_> {
     fn method(&self) -> Method {
         let line = |&(bci, line): &(u16, u16)| LineRow { bci: Bci(bci), line };
         let invoke = |&(bci, class, name, signature): &Target<'_>| InvokeRef {
@@ -263,7 +263,7 @@ impl Source<'_> {
 }
 
 /// Methods of some classes.
-pub(crate) fn table(sources: &[&[Source<'_>]]) -> MethodTable {
+pub(crate) fn table(sources: &[&[ClassFileMethod<'_>]]) -> MethodTable {
     let mut table = MethodTable::default();
     for source in sources.iter().flat_map(|s| s.iter()) {
         table.push(source.method());

@@ -39,7 +39,7 @@ use jportal_units::{Bci, MethodId};
 pub(crate) use self::frames::{Activation, Frames};
 pub use self::numbering::{Begin, End, LIMIT, Numbering, Path};
 pub use self::register::Reason;
-use self::register::{Outcome, Register};
+use self::register::{PathOutcome, Register};
 pub use self::report::{CutRow, HotPath, MethodPaths, PathRow, Paths, Show};
 pub use self::text::CSV_HEAD;
 use crate::hidden::{Follower, Hidden, Inlined};
@@ -79,36 +79,36 @@ struct CutKey {
 
 /// How often a path was cut.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cut {
+struct CutCount {
     times: Tally,
     bytecodes: u64,
 }
 
 /// What was counted.
 #[derive(Debug, Default)]
-struct Counts {
+struct PathCounts {
     completed: HashMap<(MethodId, u64), Tally>,
-    cut: HashMap<CutKey, Cut>,
+    cut: HashMap<CutKey, CutCount>,
     bytecodes: Tally,
     /// Bytecodes that were executed again after a deoptimisation.
     again: u64,
 }
 
-impl Counts {
-    fn add(&mut self, method: MethodId, outcome: Outcome) {
+impl PathCounts {
+    fn add(&mut self, method: MethodId, outcome: PathOutcome) {
         let (key, provenance, bytecodes) = match outcome {
-            Outcome::Completed(id, open) => {
+            PathOutcome::Completed(id, open) => {
                 self.completed.entry((method, id)).or_default().add(open.provenance);
                 return;
             }
-            Outcome::Again(_) => {
+            PathOutcome::Again(_) => {
                 self.again += 1;
                 return;
             }
-            Outcome::Cut(open, bci, reason) => {
+            PathOutcome::Cut(open, bci, reason) => {
                 (CutKey { method, prefix: Some(open.prefix), bci, reason }, open.provenance, open.bytecodes)
             }
-            Outcome::Part(part) => {
+            PathOutcome::Part(part) => {
                 let Some((bci, provenance)) = part.seen else { return };
                 (CutKey { method, prefix: None, bci, reason: part.reason }, provenance, part.bytecodes)
             }
@@ -147,7 +147,7 @@ pub struct PathsAnalysis {
     numberings: Numberings,
     /// Of methods without a numbering.
     none: Numbering,
-    counts: Counts,
+    counts: PathCounts,
     hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
@@ -173,10 +173,10 @@ impl PathsAnalysis {
         self.numberings.get(&self.methods, method).and_then(Result::ok).unwrap_or(&self.none)
     }
     /// The path of an activation is not known any further.
-    fn end(&self, counts: &mut Counts, mut frame: Activation<Register>, reason: Reason) {
+    fn end(&self, counts: &mut PathCounts, mut frame: Activation<Register>, reason: Reason) {
         self.cut(counts, &mut frame, reason);
     }
-    fn cut(&self, counts: &mut Counts, frame: &mut Activation<Register>, reason: Reason) {
+    fn cut(&self, counts: &mut PathCounts, frame: &mut Activation<Register>, reason: Reason) {
         let method = frame.method;
         frame.state.end(self.numbering(method), reason, |outcome| counts.add(method, outcome));
     }
@@ -186,7 +186,7 @@ impl PathsAnalysis {
 #[derive(Debug, Default)]
 pub struct PathsThread {
     frames: Frames<Register>,
-    counts: Counts,
+    counts: PathCounts,
     follower: Follower,
 }
 

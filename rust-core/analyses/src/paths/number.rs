@@ -5,11 +5,11 @@
 use jportal_bytecode::{Blocks, BytecodeError, Cfg, Method, Transfer, instructions};
 use jportal_units::Bci;
 
-use super::numbering::{Begin, Block, Edge, EdgeKind, EntryEdge, NONE, Numbering, Stop};
+use super::numbering::{Begin, Edge, EdgeKind, EntryEdge, NONE, NumberedBlock, Numbering, Stop};
 
 /// Where the search is with a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum SearchMark {
     New,
     OnStack,
     Done,
@@ -19,7 +19,7 @@ enum Mark {
 pub(super) struct Builder {
     of: Numbering,
     handlers: Vec<u16>,
-    marks: Vec<Mark>,
+    marks: Vec<SearchMark>,
     /// The number of paths that begin at each block.
     counts: Vec<u64>,
     heads: Vec<u16>,
@@ -59,7 +59,7 @@ impl Builder {
             blocks: blocks.into(),
             ..Numbering::default()
         };
-        let (marks, counts) = (vec![Mark::New; n], vec![0; n]);
+        let (marks, counts) = (vec![SearchMark::New; n], vec![0; n]);
         Ok(Self { of, handlers, marks, counts, heads: Vec::new(), limits: Vec::new() })
     }
     pub(super) fn number(mut self, limit: u64) -> Numbering {
@@ -73,10 +73,10 @@ impl Builder {
     /// The depth-first search, without recursion. A block's number of paths is known when the
     /// search leaves it.
     fn search(&mut self, root: u16, limit: u64) {
-        if self.marks[usize::from(root)] != Mark::New {
+        if self.marks[usize::from(root)] != SearchMark::New {
             return;
         }
-        self.marks[usize::from(root)] = Mark::OnStack;
+        self.marks[usize::from(root)] = SearchMark::OnStack;
         let mut stack = vec![(root, 0)];
         while let Some((block, next)) = stack.last_mut() {
             let (at, n) = (usize::from(*block), *next);
@@ -88,21 +88,21 @@ impl Builder {
             *next += 1;
             let to = edge.to;
             match self.marks[usize::from(to)] {
-                Mark::New => {
-                    self.marks[usize::from(to)] = Mark::OnStack;
+                SearchMark::New => {
+                    self.marks[usize::from(to)] = SearchMark::OnStack;
                     stack.push((to, 0));
                 }
-                Mark::OnStack => {
+                SearchMark::OnStack => {
                     edge.kind = EdgeKind::Back;
                     self.heads.push(to);
                 }
-                Mark::Done => {}
+                SearchMark::Done => {}
             }
         }
     }
     /// Gives the edges of a block their values.
     fn close(&mut self, at: usize, limit: u64) {
-        self.marks[at] = Mark::Done;
+        self.marks[at] = SearchMark::Done;
         let block = &mut self.of.blocks[at];
         let mut sum: u64 = 0;
         for edge in &mut block.edges {
@@ -145,7 +145,9 @@ impl Builder {
         }
         let mut within = vec![false; self.of.blocks.len()];
         let mut limited = Vec::new();
-        for (n, block) in self.of.blocks.iter().enumerate().filter(|(n, _)| self.marks[*n] == Mark::Done) {
+        for (n, block) in
+            self.of.blocks.iter().enumerate().filter(|(n, _)| self.marks[*n] == SearchMark::Done)
+        {
             let edges = block.edges.iter().filter(|e| e.kind == EdgeKind::Within);
             edges.for_each(|e| within[usize::from(e.to)] = true);
             if block.edges.iter().any(|e| e.kind == EdgeKind::Limit) {
@@ -160,7 +162,7 @@ impl Builder {
 }
 
 /// A block with the edges from its last instruction.
-fn block(cfg: &Cfg, block_of: &[u16], (first, last): (u16, u16), transfer: Transfer) -> Block {
+fn block(cfg: &Cfg, block_of: &[u16], (first, last): (u16, u16), transfer: Transfer) -> NumberedBlock {
     let mut edges: Vec<Edge> = Vec::new();
     for edge in cfg.edges(last.into()) {
         let to = block_of[edge.to as usize];
@@ -176,5 +178,5 @@ fn block(cfg: &Cfg, block_of: &[u16], (first, last): (u16, u16), transfer: Trans
         Transfer::Throw => Stop::Throw,
         _ => Stop::Nothing,
     });
-    Block { first, last, edges: edges.into(), sorted, stop, entry: None, only_entry: false }
+    NumberedBlock { first, last, edges: edges.into(), sorted, stop, entry: None, only_entry: false }
 }

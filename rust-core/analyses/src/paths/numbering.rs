@@ -58,7 +58,7 @@ pub(super) enum Stop {
 
 /// A basic block.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Block {
+pub(super) struct NumberedBlock {
     /// Numbers of its first and last instruction.
     pub(super) first: u16,
     pub(super) last: u16,
@@ -74,7 +74,7 @@ pub(super) struct Block {
     pub(super) only_entry: bool,
 }
 
-impl Block {
+impl NumberedBlock {
     /// The edge to another block.
     #[inline]
     pub(super) fn edge(&self, to: u16) -> Option<Edge> {
@@ -155,7 +155,7 @@ pub struct Numbering {
     pub(super) starts: Box<[Bci]>,
     /// The block of each instruction.
     pub(super) block_of: Box<[u16]>,
-    pub(super) blocks: Box<[Block]>,
+    pub(super) blocks: Box<[NumberedBlock]>,
     /// By value.
     pub(super) entries: Box<[EntryEdge]>,
     pub(super) paths: u64,
@@ -290,7 +290,7 @@ impl Numbering {
         self.block_of[usize::from(index)]
     }
     #[inline]
-    pub(super) fn block(&self, number: u16) -> &Block {
+    pub(super) fn block(&self, number: u16) -> &NumberedBlock {
         &self.blocks[usize::from(number)]
     }
     pub(super) fn first_of(&self, block: u16) -> Bci {

@@ -109,7 +109,7 @@ pub(super) struct Register {
 
 /// What became of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum PathOutcome {
     /// It has this identity.
     Completed(u64, Open),
     /// It has no end. The last bytecode is given.
@@ -136,15 +136,15 @@ impl Register {
         self.again = true;
     }
     /// An exception handler follows.
-    pub(super) fn catch(&mut self, numbering: &Numbering, bci: Bci, out: impl FnMut(Outcome)) {
+    pub(super) fn catch(&mut self, numbering: &Numbering, bci: Bci, out: impl FnMut(PathOutcome)) {
         self.end(numbering, Reason::Exception, out);
         self.at = At::Handler(bci);
     }
     /// The path is not known any further. For an activation that ends, `reason` says why.
-    pub(super) fn end(&mut self, numbering: &Numbering, reason: Reason, mut out: impl FnMut(Outcome)) {
+    pub(super) fn end(&mut self, numbering: &Numbering, reason: Reason, mut out: impl FnMut(PathOutcome)) {
         match self.at {
-            At::Open(open) => out(Outcome::Cut(open, numbering.bci_of(open.last), reason)),
-            At::Part(part) if part.bytecodes > 0 => out(Outcome::Part(part)),
+            At::Open(open) => out(PathOutcome::Cut(open, numbering.bci_of(open.last), reason)),
+            At::Part(part) if part.bytecodes > 0 => out(PathOutcome::Part(part)),
             _ => {}
         }
         *self = Self::unknown(reason);
@@ -155,7 +155,7 @@ impl Register {
         numbering: &Numbering,
         (first, last): (u16, u16),
         provenance: Provenance,
-        out: &mut impl FnMut(Outcome),
+        out: &mut impl FnMut(PathOutcome),
     ) {
         let mut next = first;
         while next <= last {
@@ -170,7 +170,7 @@ impl Register {
                     open.bytecodes += u64::from(more);
                     open.last = end;
                     if block.stop.is_some() && end == block.last {
-                        out(Outcome::Completed(open.prefix, *open));
+                        out(PathOutcome::Completed(open.prefix, *open));
                         self.at = At::Done(end);
                     }
                 }
@@ -186,15 +186,15 @@ impl Register {
     }
     /// One instruction was executed.
     #[inline]
-    fn step(&mut self, of: &Numbering, next: u16, p: Provenance, out: &mut impl FnMut(Outcome)) {
+    fn step(&mut self, of: &Numbering, next: u16, p: Provenance, out: &mut impl FnMut(PathOutcome)) {
         let number = of.block_of(next);
         let leads = of.block(number).first == next;
         match &mut self.at {
             At::Open(open) => match open.step(of, (next, number), (self.again, p)) {
                 Next::Within => {}
-                Next::Again => out(Outcome::Again(p)),
+                Next::Again => out(PathOutcome::Again(p)),
                 Next::Ends(value) => {
-                    out(Outcome::Completed(open.prefix + value, *open));
+                    out(PathOutcome::Completed(open.prefix + value, *open));
                     self.begin(of, next, p);
                 }
                 Next::Breaks => self.lose(of, (next, Reason::Break), p, out),
@@ -203,7 +203,7 @@ impl Register {
                 let again = self.again && part.last == Some(next);
                 if !again && leads && arrives(of, part.last, number) {
                     if part.bytecodes > 0 {
-                        out(Outcome::Part(*part));
+                        out(PathOutcome::Part(*part));
                     }
                     self.begin(of, next, p);
                 } else {
@@ -212,7 +212,7 @@ impl Register {
             }
             At::Entry if next == 0 => self.begin(of, next, p),
             At::Handler(bci) if of.bci_of(next) == *bci => self.begin(of, next, p),
-            At::Done(last) if self.again && *last == next => out(Outcome::Again(p)),
+            At::Done(last) if self.again && *last == next => out(PathOutcome::Again(p)),
             At::Entry | At::Handler(_) | At::Done(_) => self.lose(of, (next, Reason::Break), p, out),
         }
     }
@@ -232,7 +232,7 @@ impl Register {
         of: &Numbering,
         (next, reason): (u16, Reason),
         provenance: Provenance,
-        out: &mut impl FnMut(Outcome),
+        out: &mut impl FnMut(PathOutcome),
     ) {
         self.end(of, reason, out);
         if let At::Part(part) = &mut self.at {

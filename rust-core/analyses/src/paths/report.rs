@@ -158,7 +158,7 @@ struct Group<'a> {
     method: Option<&'a Method>,
     missing: Missing,
     completed: HashMap<u64, Tally>,
-    cut: HashMap<CutKey, super::Cut>,
+    cut: HashMap<CutKey, super::CutCount>,
 }
 
 /// What makes the paths of two methods comparable: code and handlers.
@@ -321,7 +321,7 @@ const fn is_known(key: &CutKey) -> bool {
 fn cuts(numbering: &Numbering, group: &Group<'_>) -> Vec<CutRow> {
     let mut cuts: Vec<_> = group.cut.iter().collect();
     cuts.sort_by_key(|(key, cut)| (u64::MAX - cut.times.total(), **key));
-    let row = |(key, cut): (&CutKey, &super::Cut)| {
+    let row = |(key, cut): (&CutKey, &super::CutCount)| {
         let blocks = key.prefix.and_then(|prefix| numbering.blocks_of_prefix(prefix, key.bci));
         let blocks = blocks.unwrap_or_default();
         CutRow {

@@ -8,7 +8,7 @@ use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Tier};
 use jportal_units::{Bci, MethodId};
 
 use super::examples::{FOO, FUN, LIBRARY, POLY, POLY_SUPERS, THR};
-use super::machine::{Machine, Source, table};
+use super::machine::{ClassFileMethod, HeapMachine, table};
 use super::numbering_tests::{Last, assemble, random};
 use super::{MethodPaths, Paths, PathsAnalysis, Show};
 use crate::run_tests::in_runs;
@@ -24,9 +24,9 @@ fn report(methods: &Arc<MethodTable>, threads: &[&[Event]]) -> Paths {
 }
 
 /// The report on an example, from runs and from single bytecodes.
-fn example(class: &str, sources: &[Source<'_>], supers: &[(&str, &str)]) -> Paths {
+fn example(class: &str, sources: &[ClassFileMethod<'_>], supers: &[(&str, &str)]) -> Paths {
     let methods = Arc::new(table(&[sources, LIBRARY]));
-    let events = Machine::new(&methods, supers).run(class);
+    let events = HeapMachine::new(&methods, supers).run(class);
     let runs = in_runs(&methods, &events);
     assert!(runs.len() < events.len());
     let report = report(&methods, &[&events]);
@@ -336,7 +336,7 @@ fn rows_for_files_and_json() {
     assert_eq!((&json["rows"][0]["id"], &json["rows"][0]["times"]["decoded"]), (&0.into(), &6.into()));
     let methods = Arc::new(table(&[THR, LIBRARY]));
     let mut a = PathsAnalysis::new(Arc::clone(&methods), Arc::default());
-    feed(&mut a, 1, &Machine::new(&methods, &[]).run("Thr"));
+    feed(&mut a, 1, &HeapMachine::new(&methods, &[]).run("Thr"));
     let r = a.report(Show { top: 1, cut: false }, is_application);
     assert_eq!((r.methods.len(), r.hot.len(), r.executed, &r.methods[0].cuts), (1, 1, 3, &None));
     assert!(
@@ -349,7 +349,7 @@ fn rows_for_files_and_json() {
 #[test]
 fn the_order_of_threads_does_not_matter() {
     let methods = Arc::new(table(&[FOO, LIBRARY]));
-    let events = Machine::new(&methods, &[]).run("Foo");
+    let events = HeapMachine::new(&methods, &[]).run("Foo");
     let half = &events[..300];
     assert_eq!(report(&methods, &[&events, half]), report(&methods, &[half, &events]));
 }

@@ -27,7 +27,7 @@ use jportal_bytecode::{MethodTable, Opcode, Shapes};
 use jportal_flow::{Analysis, Enough, Event, EventKind, Exclude, Provenance, Tally, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 
-use self::outcome::{Invokes, Outcome, Site};
+use self::outcome::{InvokeOutcome, Invokes, Site};
 pub(crate) use self::report::ratio;
 pub use self::report::{AtLeast, Polymorphism, SiteRow, TargetRow, Totals};
 use crate::hidden::{Follower, Hidden, Inlined};
@@ -143,44 +143,46 @@ impl PolymorphismAnalysis {
 #[derive(Debug, Default)]
 pub struct PolymorphismThread {
     invokes: Invokes,
-    counted: Counted,
+    counted: TargetCounts,
     follower: Follower,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct TargetCounts {
     sites: HashMap<Site, Seen>,
     bytecodes: Vec<u64>,
 }
 
-impl Counted {
+impl TargetCounts {
     fn site(&mut self, of: &PolymorphismAnalysis, site: Site) -> Option<&mut Seen> {
         of.is_virtual(site).then(|| self.sites.entry((of.first(site.0), site.1)).or_default())
     }
-    fn outcome(&mut self, of: &PolymorphismAnalysis, outcome: Outcome, provenance: Provenance) {
+    fn outcome(&mut self, of: &PolymorphismAnalysis, outcome: InvokeOutcome, provenance: Provenance) {
         match outcome {
-            Outcome::Called { site: Some(site), callee, .. } => {
+            InvokeOutcome::Called { site: Some(site), callee, .. } => {
                 let class = of.methods.get(callee).map(|m| m.class);
                 if let Some(seen) = self.site(of, site) {
                     seen.call(Some(of.first(callee)), class, provenance);
                 }
             }
-            Outcome::Silent(site) => {
+            InvokeOutcome::Silent(site) => {
                 if let Some(seen) = self.site(of, site) {
                     seen.call(None, None, provenance);
                 }
             }
-            Outcome::NotCalled(site) => {
+            InvokeOutcome::NotCalled(site) => {
                 if let Some(seen) = self.site(of, site) {
                     seen.not_called.add(provenance);
                 }
             }
-            Outcome::Unknown(site) => {
+            InvokeOutcome::Unknown(site) => {
                 if let Some(seen) = self.site(of, site) {
                     seen.unknown.add(provenance);
                 }
             }
-            Outcome::Called { site: None, .. } | Outcome::Upcall { .. } | Outcome::Unstarted(_) => {}
+            InvokeOutcome::Called { site: None, .. }
+            | InvokeOutcome::Upcall { .. }
+            | InvokeOutcome::Unstarted(_) => {}
         }
     }
     fn executed(&mut self, of: &PolymorphismAnalysis, method: MethodId, bytecodes: u64) {

@@ -13,7 +13,7 @@ pub(crate) type Site = (MethodId, Bci);
 
 /// What became of an invoke, or how a frame began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum InvokeOutcome {
     /// A frame of this method was entered. The site is `None` if it is not known.
     Called { site: Option<Site>, callee: MethodId, native: bool },
     /// The next bytecode of the frame follows without a callee.
@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
 
 /// An activation.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct InvokeState {
     /// The last bytecode.
     last: Option<Bci>,
     /// The last bytecode is an invoke, and nothing is known of its callee so far.
@@ -42,7 +42,7 @@ struct State {
     new: bool,
 }
 
-impl State {
+impl InvokeState {
     const fn new(native: bool, new: bool) -> Self {
         Self { last: None, open: false, again: false, native, new }
     }
@@ -56,7 +56,7 @@ impl State {
 /// Follows the invokes of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Invokes {
-    frames: Frames<State>,
+    frames: Frames<InvokeState>,
 }
 
 fn is_invoke(methods: &MethodTable, method: MethodId, bci: Bci) -> bool {
@@ -70,7 +70,7 @@ impl Invokes {
         &mut self,
         tables: (&MethodTable, &Shapes),
         event: &Event,
-        mut out: impl FnMut(Outcome, Provenance),
+        mut out: impl FnMut(InvokeOutcome, Provenance),
     ) {
         let p = event.provenance;
         match &event.kind {
@@ -85,9 +85,12 @@ impl Invokes {
             }
             EventKind::Leave { exit, .. } => self.leave(*exit, &mut |o| out(o, p)),
             EventKind::Catch { method, .. } => {
-                if let Some(top) = self.frames.at(*method, || State::new(false, false)) {
+                if let Some(top) = self.frames.at(*method, || InvokeState::new(false, false)) {
                     top.state.new = false;
-                    top.state.take(*method).into_iter().for_each(|site| out(Outcome::NotCalled(site), p));
+                    top.state
+                        .take(*method)
+                        .into_iter()
+                        .for_each(|site| out(InvokeOutcome::NotCalled(site), p));
                 }
             }
             EventKind::Gap(gap) if gap.stack_lost => self.end(|o| out(o, p)),
@@ -95,43 +98,43 @@ impl Invokes {
                 if let Some(top) = self.frames.top() {
                     top.state.new = false;
                     let site = top.state.take(top.method);
-                    site.into_iter().for_each(|site| out(Outcome::Unknown(site), p));
+                    site.into_iter().for_each(|site| out(InvokeOutcome::Unknown(site), p));
                 }
             }
             EventKind::Orphan(_) | EventKind::Time(_) => {}
         }
     }
     /// The flow has ended.
-    pub(crate) fn end(&mut self, mut out: impl FnMut(Outcome)) {
+    pub(crate) fn end(&mut self, mut out: impl FnMut(InvokeOutcome)) {
         self.frames.lose(|mut f| {
-            f.state.take(f.method).into_iter().for_each(|site| out(Outcome::Unknown(site)));
+            f.state.take(f.method).into_iter().for_each(|site| out(InvokeOutcome::Unknown(site)));
         });
     }
     fn executed(
         &mut self,
         (methods, shapes): (&MethodTable, &Shapes),
         (method, first, last): (MethodId, Bci, Bci),
-        out: &mut impl FnMut(Outcome),
+        out: &mut impl FnMut(InvokeOutcome),
     ) {
-        let Some(top) = self.frames.at(method, || State::new(false, false)) else { return };
+        let Some(top) = self.frames.at(method, || InvokeState::new(false, false)) else { return };
         let state = &mut top.state;
         // The same invoke again has one outcome.
         let before = state.take(method).filter(|site| !(state.again && site.1 == first));
-        before.into_iter().for_each(|site| out(Outcome::Silent(site)));
+        before.into_iter().for_each(|site| out(InvokeOutcome::Silent(site)));
         if first != last {
             let shape = shapes.get(methods, method);
             for bci in shape.map_or(&[][..], |s| s.invokes_before((first, last))) {
-                out(Outcome::Silent((method, *bci)));
+                out(InvokeOutcome::Silent((method, *bci)));
             }
         }
-        *state = State { last: Some(last), ..State::new(state.native, false) };
+        *state = InvokeState { last: Some(last), ..InvokeState::new(state.native, false) };
         state.open = is_invoke(methods, method, last);
     }
     fn enter(
         &mut self,
         methods: &MethodTable,
         (method, entry, native): (MethodId, Entry, bool),
-        out: &mut impl FnMut(Outcome),
+        out: &mut impl FnMut(InvokeOutcome),
     ) {
         if let Some(top) = self.frames.top() {
             top.state.new = false;
@@ -143,37 +146,37 @@ impl Invokes {
                     top.state.last.map(|bci| (top.method, bci))
                 });
                 let site = site.filter(|(m, bci)| is_invoke(methods, *m, *bci));
-                out(Outcome::Called { site, callee: method, native });
+                out(InvokeOutcome::Called { site, callee: method, native });
             }
             Entry::Upcall => {
                 let from = self.frames.top().filter(|top| top.state.native).map(|top| top.method);
-                out(Outcome::Upcall { callee: method, native, from });
+                out(InvokeOutcome::Upcall { callee: method, native, from });
             }
             Entry::Osr | Entry::Deoptimisation | Entry::Found => {}
         }
         let new = matches!(entry, Entry::Call | Entry::Upcall) && !native;
         self.frames.enter(
             (method, entry),
-            || State::new(native, new),
+            || InvokeState::new(native, new),
             |mut lost| {
-                lost.state.take(lost.method).into_iter().for_each(|site| out(Outcome::Unknown(site)));
+                lost.state.take(lost.method).into_iter().for_each(|site| out(InvokeOutcome::Unknown(site)));
             },
         );
         if let Some(top) = self.frames.top().filter(|_| entry == Entry::Deoptimisation) {
             top.state.again = true;
         }
     }
-    fn leave(&mut self, exit: Exit, out: &mut impl FnMut(Outcome)) {
+    fn leave(&mut self, exit: Exit, out: &mut impl FnMut(InvokeOutcome)) {
         let popped = self.frames.leave(exit, |mut lost| {
-            lost.state.take(lost.method).into_iter().for_each(|site| out(Outcome::Unknown(site)));
+            lost.state.take(lost.method).into_iter().for_each(|site| out(InvokeOutcome::Unknown(site)));
         });
         if let Some(mut frame) = popped {
             let unwound = exit == Exit::Unwind;
             if frame.state.new && unwound {
-                out(Outcome::Unstarted(frame.method));
+                out(InvokeOutcome::Unstarted(frame.method));
             }
             if let Some(site) = frame.state.take(frame.method) {
-                out(if unwound { Outcome::NotCalled(site) } else { Outcome::Unknown(site) });
+                out(if unwound { InvokeOutcome::NotCalled(site) } else { InvokeOutcome::Unknown(site) });
             }
         }
     }
@@ -193,14 +196,14 @@ mod tests {
         t.push(method("a/B", "g", &[]));
         t
     }
-    fn outcomes(events: &[Event]) -> Vec<Outcome> {
+    fn outcomes(events: &[Event]) -> Vec<InvokeOutcome> {
         let methods = methods();
         let shapes = Shapes::new(&methods);
         let of = |events: &[Event]| {
             let (mut invokes, mut all) = (Invokes::default(), Vec::new());
             events.iter().for_each(|e| invokes.event((&methods, &shapes), e, |o, _| all.push(o)));
             invokes.end(|o| all.push(o));
-            all.retain(|o| !matches!(o, Outcome::Upcall { .. }));
+            all.retain(|o| !matches!(o, InvokeOutcome::Upcall { .. }));
             all
         };
         let all = of(events);
@@ -210,8 +213,8 @@ mod tests {
     fn site(bci: u16) -> Site {
         (MethodId(0), Bci(bci))
     }
-    fn called(bci: u16) -> Outcome {
-        Outcome::Called { site: Some(site(bci)), callee: MethodId(1), native: false }
+    fn called(bci: u16) -> InvokeOutcome {
+        InvokeOutcome::Called { site: Some(site(bci)), callee: MethodId(1), native: false }
     }
     fn replaced(entry: Entry) -> [Event; 2] {
         [leave_as(0, Exit::Replaced), enter_as(0, entry)]
@@ -222,12 +225,15 @@ mod tests {
         let start = [enter_as(0, Entry::Upcall), bytecode(0, 0), bytecode(0, 1)];
         let rest = [bytecode(0, 4), bytecode(0, 5), bytecode(0, 8), leave(0)];
         let call = [enter(1), leave(1)];
-        assert_eq!(outcomes(&[&start[..], &call, &rest].concat()), [called(1), Outcome::Silent(site(5))]);
+        assert_eq!(
+            outcomes(&[&start[..], &call, &rest].concat()),
+            [called(1), InvokeOutcome::Silent(site(5))]
+        );
         // The VM loads a class first.
         let upcall = [enter_as(1, Entry::Upcall), leave(1)];
         assert_eq!(
             outcomes(&[&start[..], &upcall, &rest].concat()),
-            [Outcome::Silent(site(1)), Outcome::Silent(site(5))]
+            [InvokeOutcome::Silent(site(1)), InvokeOutcome::Silent(site(5))]
         );
         assert_eq!(outcomes(&[&start[..], &upcall, &call, &rest[..1]].concat()), [called(1)]);
     }
@@ -236,13 +242,13 @@ mod tests {
     fn calls_that_did_not_happen() {
         let start = [enter(0), bytecode(0, 0), bytecode(0, 1)];
         let catch = Event::decoded(EventKind::Catch { method: MethodId(0), bci: Bci(4) });
-        let not = Outcome::NotCalled(site(1));
+        let not = InvokeOutcome::NotCalled(site(1));
         assert_eq!(outcomes(&[&start[1..], &[leave_as(0, Exit::Unwind)]].concat()), [not]);
         assert_eq!(outcomes(&[&start[1..], &[catch.clone(), bytecode(0, 4)]].concat()), [not]);
         let thrown = [enter(1), leave_as(1, Exit::Unwind), catch];
         assert_eq!(
             outcomes(&[&start[1..], &thrown].concat()),
-            [called(1), Outcome::Unstarted(MethodId(1))],
+            [called(1), InvokeOutcome::Unstarted(MethodId(1))],
             "the callee threw"
         );
     }
@@ -251,26 +257,26 @@ mod tests {
     fn an_invoke_executed_again_is_one_invoke() {
         for entry in [Entry::Deoptimisation, Entry::Osr] {
             let again = [&[bytecode(0, 1)][..], &replaced(entry), &[bytecode(0, 1), enter(1)]].concat();
-            let silent = if entry == Entry::Osr { vec![Outcome::Silent(site(1))] } else { vec![] };
+            let silent = if entry == Entry::Osr { vec![InvokeOutcome::Silent(site(1))] } else { vec![] };
             assert_eq!(outcomes(&again), [silent, vec![called(1)]].concat());
         }
         let after = [&[bytecode(0, 1)][..], &replaced(Entry::Deoptimisation), &[bytecode(0, 4)]].concat();
-        assert_eq!(outcomes(&after), [Outcome::Silent(site(1))]);
+        assert_eq!(outcomes(&after), [InvokeOutcome::Silent(site(1))]);
         let run =
             [&[bytecode(0, 1)][..], &replaced(Entry::Deoptimisation), &[bytecode(0, 1), bytecode(0, 4)]];
-        assert_eq!(outcomes(&run.concat()), [Outcome::Silent(site(1))]);
+        assert_eq!(outcomes(&run.concat()), [InvokeOutcome::Silent(site(1))]);
     }
 
     #[test]
     fn what_is_not_known() {
-        let unknown = [Outcome::Unknown(site(1))];
+        let unknown = [InvokeOutcome::Unknown(site(1))];
         let (from, to, cause) = (Some(Bci(1)), Some(Bci(4)), Cause::EmptyLoop);
         let stretch = EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 };
         for e in [gap(true), gap(false), Event::decoded(stretch), leave(0), leave_as(0, Exit::Lost)] {
             assert_eq!(outcomes(&[bytecode(0, 1), e.clone(), bytecode(0, 4)]), unknown, "{e:?}");
         }
         assert_eq!(outcomes(&[bytecode(0, 1)]), unknown, "the flow ends");
-        let nowhere = Outcome::Called { site: None, callee: MethodId(1), native: false };
+        let nowhere = InvokeOutcome::Called { site: None, callee: MethodId(1), native: false };
         assert_eq!(outcomes(&[bytecode(0, 4), enter(1)]), [nowhere]);
     }
 }

@@ -11,7 +11,7 @@ use super::{Polymorphism, PolymorphismAnalysis, SiteRow};
 use crate::hidden::Inlined;
 use crate::names::Naming;
 use crate::paths::examples::{LIBRARY, POLY, POLY_SUPERS};
-use crate::paths::machine::{Machine, table};
+use crate::paths::machine::{HeapMachine, table};
 use crate::run_tests::in_runs;
 use crate::testing::{bytecode, enter, feed, gap, leave, leave_as, method, recovered};
 use jportal_flow::Exit;
@@ -36,7 +36,7 @@ fn e6_poly() {
     let mut methods = table(&[POLY, LIBRARY]);
     number_classes(&mut methods);
     let methods = Arc::new(methods);
-    let events = Machine::new(&methods, POLY_SUPERS).run("Poly");
+    let events = HeapMachine::new(&methods, POLY_SUPERS).run("Poly");
     let r = report(&methods, &[&events]);
     assert!(r.exact);
     let figures = |bci| {

@@ -209,7 +209,7 @@ impl Labels {
 
 /// What all threads share.
 #[derive(Debug)]
-struct Shared {
+struct TimelineContext {
     labels: Labels,
     shapes: Shapes,
     limits: Limits,
@@ -217,7 +217,7 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
 }
 
-impl Shared {
+impl TimelineContext {
     fn fail(&self, e: io::Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
     }
@@ -227,7 +227,7 @@ impl Shared {
 /// wanted.
 #[derive(Debug)]
 pub struct TimelineAnalysis<F> {
-    shared: Shared,
+    shared: TimelineContext,
     open: F,
     threads: Vec<ThreadTimeline>,
     inexact: Inexact,
@@ -250,7 +250,7 @@ where
         let shapes = Shapes::new(&methods);
         drop(all);
         let labels = Labels { names, methods };
-        let shared = Shared { labels, shapes, limits, exclude, error: Mutex::new(None) };
+        let shared = TimelineContext { labels, shapes, limits, exclude, error: Mutex::new(None) };
         Self { shared, open, threads: Vec::new(), inexact: Inexact::default() }
     }
     /// The first error of any sink. The timeline of that thread is incomplete.

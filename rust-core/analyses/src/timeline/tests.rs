@@ -10,9 +10,9 @@ use crate::testing::{bytecode, enter, enter_as, feed, leave, leave_as, methods};
 type Kept = Arc<Mutex<Vec<String>>>;
 
 /// Keeps what it receives as text.
-struct Keeper(Kept);
+struct TextKeeper(Kept);
 
-impl TimelineSink for Keeper {
+impl TimelineSink for TextKeeper {
     fn begin(&mut self, s: &Slice<'_>) -> io::Result<()> {
         let line = s.line.map_or_else(String::new, |l| format!(" line {l}"));
         let text = format!("{} {} {:?} {:?}{line}", s.begin.0, s.name, s.tier, s.entry);
@@ -59,7 +59,7 @@ fn gap(since: u64, until: Option<u64>, stack_lost: bool) -> Event {
 fn show(events: &[Event], (min, depth, load): (u64, u32, Option<u64>)) -> (Vec<String>, Timelines) {
     let kept = Kept::default();
     let to = Arc::clone(&kept);
-    let open = move |_: &ThreadInfo| Ok(Some(Box::new(Keeper(Arc::clone(&to))) as Box<dyn TimelineSink>));
+    let open = move |_: &ThreadInfo| Ok(Some(Box::new(TextKeeper(Arc::clone(&to))) as Box<dyn TimelineSink>));
     let limits = (Limits { min, depth, load }, Exclude::default());
     let mut a = TimelineAnalysis::new(methods(), Naming::default(), limits, open);
     feed(&mut a, 1, events);

@@ -7,12 +7,12 @@ use std::io;
 use jportal_flow::{Entry, Event, EventKind, Exit, Gap, Provenance, ThreadInfo, Tier};
 use jportal_units::{MethodId, Tsc};
 
-use super::{Load, Lost, Shared, Shown, Slice, SliceEnd, ThreadTimeline, TimelineSink};
+use super::{Load, Lost, Shown, Slice, SliceEnd, ThreadTimeline, TimelineContext, TimelineSink};
 use crate::hidden::{Follower, Inexact};
 
 /// An activation on the stack.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenActivation {
     method: MethodId,
     first: Tier,
     tier: Tier,
@@ -34,13 +34,13 @@ pub struct TimelineThread {
     sink: Option<Box<dyn TimelineSink>>,
     follower: Follower,
     /// From the bottom up, as far as the greatest depth.
-    open: Vec<Open>,
+    open: Vec<OpenActivation>,
     /// The number of frames from the bottom up of which the sink has the beginning.
     begun: usize,
     /// Frames deeper than that.
     beyond: u64,
     /// Popped activations that continue as another kind of frame.
-    replaced: Vec<Open>,
+    replaced: Vec<OpenActivation>,
     now: Option<u64>,
     /// Bytecodes by tier since that time.
     load: ([u64; 3], u64),
@@ -75,7 +75,7 @@ impl TimelineThread {
         self.sink.is_none()
     }
     /// Passes something to the sink. After an error there is no sink.
-    fn pass(&mut self, s: &Shared, what: impl FnOnce(&mut dyn TimelineSink) -> io::Result<()>) {
+    fn pass(&mut self, s: &TimelineContext, what: impl FnOnce(&mut dyn TimelineSink) -> io::Result<()>) {
         if let Some(sink) = &mut self.sink
             && let Err(e) = what(&mut **sink)
         {
@@ -83,7 +83,7 @@ impl TimelineThread {
             self.sink = None;
         }
     }
-    pub(super) fn event(&mut self, s: &Shared, e: &Event) {
+    pub(super) fn event(&mut self, s: &TimelineContext, e: &Event) {
         match &e.kind {
             EventKind::Time(tsc) => return self.time(s, tsc.get()),
             EventKind::Enter { method, tier, entry } => self.enter(s, *method, *tier, *entry, e.provenance),
@@ -103,7 +103,7 @@ impl TimelineThread {
         }
         self.follower.event((&s.labels.methods, &s.shapes), e, s.exclude);
     }
-    fn time(&mut self, s: &Shared, time: u64) {
+    fn time(&mut self, s: &TimelineContext, time: u64) {
         if self.now.is_none() {
             // Frames that began before the first time begin with it.
             self.open.iter_mut().for_each(|o| o.begin = Some(time));
@@ -118,7 +118,7 @@ impl TimelineThread {
             self.pass_load(s, time);
         }
     }
-    fn pass_load(&mut self, s: &Shared, until: u64) {
+    fn pass_load(&mut self, s: &TimelineContext, until: u64) {
         let (bytecodes, since) = std::mem::replace(&mut self.load, ([0; 3], until));
         let any = bytecodes != [0; 3];
         if any || self.loaded {
@@ -128,13 +128,13 @@ impl TimelineThread {
         }
     }
     /// Passes the beginnings of the slices that are long enough at `time`.
-    fn begin_until(&mut self, s: &Shared, time: u64) {
-        let long = |o: &Open| o.begin.is_some_and(|b| time - b >= s.limits.min);
+    fn begin_until(&mut self, s: &TimelineContext, time: u64) {
+        let long = |o: &OpenActivation| o.begin.is_some_and(|b| time - b >= s.limits.min);
         let count = self.open[self.begun..].iter().take_while(|o| long(o)).count();
         self.begin_all(s, self.begun + count);
     }
     /// Passes the beginnings of the lowest `to` frames.
-    fn begin_all(&mut self, s: &Shared, to: usize) {
+    fn begin_all(&mut self, s: &TimelineContext, to: usize) {
         for depth in self.begun..to {
             let Some(own) = self.open.get_mut(depth) else { break };
             own.begun = true;
@@ -159,7 +159,14 @@ impl TimelineThread {
         }
         self.begun = self.begun.max(to);
     }
-    fn enter(&mut self, s: &Shared, method: MethodId, tier: Tier, entry: Entry, provenance: Provenance) {
+    fn enter(
+        &mut self,
+        s: &TimelineContext,
+        method: MethodId,
+        tier: Tier,
+        entry: Entry,
+        provenance: Provenance,
+    ) {
         let continues = matches!(entry, Entry::Osr | Entry::Deoptimisation);
         if self.open.len() == s.limits.depth as usize {
             self.beyond += 1;
@@ -168,12 +175,12 @@ impl TimelineThread {
         }
         if continues && let Some(own) = self.replaced.pop_if(|o| o.method == method) {
             self.begun += usize::from(own.begun);
-            return self.open.push(Open { tier, ..own });
+            return self.open.push(OpenActivation { tier, ..own });
         }
         self.drop_replaced(s);
         let caller = self.follower.stack().top().filter(|_| matches!(entry, Entry::Call));
         let line = caller.and_then(|f| s.labels.methods.get(f.method)?.line_at(f.bci?));
-        self.open.push(Open {
+        self.open.push(OpenActivation {
             method,
             first: tier,
             tier,
@@ -185,7 +192,7 @@ impl TimelineThread {
             begun: false,
         });
     }
-    fn leave(&mut self, s: &Shared, exit: Exit) {
+    fn leave(&mut self, s: &TimelineContext, exit: Exit) {
         if exit != Exit::Replaced {
             self.drop_replaced(s);
         }
@@ -203,14 +210,14 @@ impl TimelineThread {
     }
     /// The top frame ends now. Passes its beginning if it is long enough without a time that says
     /// so: the least length is 0, or there is no time yet.
-    fn begin_if_long(&mut self, s: &Shared) {
+    fn begin_if_long(&mut self, s: &TimelineContext) {
         let now = self.now.unwrap_or(0);
-        let long = |o: &Open| now - o.begin.unwrap_or(now) >= s.limits.min;
+        let long = |o: &OpenActivation| now - o.begin.unwrap_or(now) >= s.limits.min;
         if self.open.last().is_some_and(long) {
             self.begin_all(s, self.open.len());
         }
     }
-    fn ended(&mut self, s: &Shared, own: Open, exit: Option<Exit>) {
+    fn ended(&mut self, s: &TimelineContext, own: OpenActivation, exit: Option<Exit>) {
         if own.hidden {
             return;
         }
@@ -224,12 +231,12 @@ impl TimelineThread {
         self.pass(s, |sink| sink.end(&end));
     }
     /// Activations that should have continued and did not.
-    fn drop_replaced(&mut self, s: &Shared) {
+    fn drop_replaced(&mut self, s: &TimelineContext) {
         for own in std::mem::take(&mut self.replaced) {
             self.ended(s, own, None);
         }
     }
-    fn gap(&mut self, s: &Shared, gap: &Gap) {
+    fn gap(&mut self, s: &TimelineContext, gap: &Gap) {
         let now = self.now.unwrap_or(0);
         let since = gap.since.map_or(now, Tsc::get).max(now);
         let until = gap.until.map(|t| Tsc(t.get().max(since)));
@@ -252,7 +259,7 @@ impl TimelineThread {
             self.time(s, until.get());
         }
     }
-    fn end_all(&mut self, s: &Shared) {
+    fn end_all(&mut self, s: &TimelineContext) {
         self.beyond = 0;
         while !self.open.is_empty() {
             self.begin_if_long(s);
@@ -262,7 +269,7 @@ impl TimelineThread {
         }
     }
     /// The flow has ended.
-    pub(super) fn end(mut self, s: &Shared) -> Option<(ThreadTimeline, Inexact)> {
+    pub(super) fn end(mut self, s: &TimelineContext) -> Option<(ThreadTimeline, Inexact)> {
         self.drop_replaced(s);
         self.end_all(s);
         if let (Some(now), Some(_)) = (self.now, s.limits.load) {

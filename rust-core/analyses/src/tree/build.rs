@@ -100,7 +100,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-struct Builder<'a> {
+struct CallTreeBuilder<'a> {
     rules: &'a Rules,
     labels: Labels<'a>,
     sums: Vec<Sum>,
@@ -110,7 +110,7 @@ struct Builder<'a> {
 /// The result for all threads.
 pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads: &[TreeThread]) -> CallTree {
     let labels = Labels::new(rules, naming);
-    let mut builder = Builder { rules, labels, sums: Vec::new(), index: HashMap::new() };
+    let mut builder = CallTreeBuilder { rules, labels, sums: Vec::new(), index: HashMap::new() };
     let mut threads: Vec<&TreeThread> = threads.iter().collect();
     threads.sort_by_key(|t| (t.info.started, t.info.tid));
     let (mut inexact, mut all) = (Inexact::default(), Vec::new());
@@ -143,7 +143,7 @@ pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads
     builder.finish((exact, inexact), all)
 }
 
-impl Builder<'_> {
+impl CallTreeBuilder<'_> {
     fn add_root(&mut self) -> Id {
         let label = self.labels.number(("(root)".to_owned(), String::new(), Tag::Root));
         self.sums.push(Sum::new(None, label, None));

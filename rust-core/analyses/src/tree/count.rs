@@ -2,27 +2,27 @@
 
 //! From the events of one thread to its tree: what frames do.
 
-use jportal_flow::{Cause, Entry, Frame as Seen, Provenance, Tier};
+use jportal_flow::{Cause, Entry, Frame, Provenance, Tier};
 use jportal_units::{Bci, MethodId};
 
 use super::arena::{Id, Key, LOSSY, LOWER, NO_SITE, Tag};
 use super::lengths::Start;
 use super::open::Ends;
-use super::options::Place;
+use super::options::FrameRole;
 use super::rules::Rules;
 use super::time::NOBODY;
-use super::walk::{CAUGHT, COUNTED, Frame, Hook, LOOSE, RESUMED, SKIPPED, STARTED, TreeThread};
+use super::walk::{CAUGHT, COUNTED, Hook, LOOSE, RESUMED, SKIPPED, STARTED, TreeFrame, TreeThread};
 
 /// Method, first and last bytecode, number of bytecodes.
 type Run = (MethodId, Bci, Bci, u64);
 
-impl Frame {
+impl TreeFrame {
     /// Whether `first` is the previous bytecode, which the interpreter executes again.
     fn is_again(&self, first: Bci) -> bool {
         self.is(RESUMED) && self.bci == first.get()
     }
-    fn seen(&self) -> Seen {
-        Seen { method: self.method, bci: (self.bci != NO_SITE).then_some(Bci(self.bci)), found: false }
+    fn seen(&self) -> Frame {
+        Frame { method: self.method, bci: (self.bci != NO_SITE).then_some(Bci(self.bci)), found: false }
     }
     fn start(&self, first: Bci) -> Start {
         match () {
@@ -99,7 +99,7 @@ impl TreeThread {
             self.contradicts = true;
             let place = rules.scope.place(&rules.options, method, tier);
             node = self.node(rules, (top.node, NO_SITE), (place, method));
-            counted = place != Place::Transparent;
+            counted = place != FrameRole::Transparent;
         }
         if !counted {
             return self.shares.add(NOBODY, len);
@@ -133,7 +133,7 @@ impl TreeThread {
         self.cut(rules, &before);
     }
     /// An exception leaves a block of the frame.
-    pub(super) fn cut(&mut self, rules: &Rules, frame: &Frame) {
+    pub(super) fn cut(&mut self, rules: &Rules, frame: &TreeFrame) {
         let known = frame.is(COUNTED) && !frame.is(LOOSE) && frame.bci != NO_SITE;
         if known && !rules.may_throw(frame.method, Bci(frame.bci)) {
             self.cuts += 1;
@@ -155,7 +155,7 @@ impl TreeThread {
         top.flags |= LOOSE | STARTED;
         let (node, own) = (top.node, top.is(COUNTED));
         let mut below = self.frames.iter().rev().skip(1).take(callers);
-        let frames: Box<[Seen]> = below.clone().map(Frame::seen).collect();
+        let frames: Box<[Frame]> = below.clone().map(TreeFrame::seen).collect();
         let shown = own || below.clone().any(|f| f.is(COUNTED));
         for frame in below.clone().filter(|f| f.is(COUNTED)) {
             self.stretches.add_below(frame.node);

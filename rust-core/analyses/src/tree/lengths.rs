@@ -18,9 +18,9 @@ const LEADER: u32 = 1 << 31;
 /// For each bci, the number of bytecodes from it to the end of its block, and whether the block
 /// begins there; 0 if no instruction begins there.
 #[derive(Debug, Default)]
-struct Lengths(Box<[u32]>);
+struct BlockLengths(Box<[u32]>);
 
-impl Lengths {
+impl BlockLengths {
     /// Empty if the bytecodes are malformed.
     fn of(method: &Method) -> Self {
         let Ok(blocks) = Blocks::of(method) else { return Self::default() };
@@ -53,7 +53,7 @@ pub(super) enum Start {
 
 /// The lengths of all methods. Each is computed on first use.
 #[derive(Debug)]
-pub(super) struct AllLengths(Box<[OnceLock<Lengths>]>);
+pub(super) struct AllLengths(Box<[OnceLock<BlockLengths>]>);
 
 impl AllLengths {
     pub(super) fn new(methods: &MethodTable) -> Self {
@@ -67,7 +67,7 @@ impl AllLengths {
         start: Start,
     ) -> u64 {
         let lengths = methods.get(method).and_then(|m| {
-            let lengths = self.0.get(method.get() as usize)?.get_or_init(|| Lengths::of(m));
+            let lengths = self.0.get(method.get() as usize)?.get_or_init(|| BlockLengths::of(m));
             Some((lengths.at(first)?, lengths.at(last)?.0))
         });
         let Some(((rest, leads), last)) = lengths else { return len };

@@ -10,7 +10,7 @@ use jportal_units::{Bci, MethodId};
 use super::arena::Id;
 use super::options::Scope;
 use super::report::Limits;
-use crate::hidden::{Account, Inexact, Inlined, Stretch, To, Ways, has_rounds};
+use crate::hidden::{Account, Inexact, Inlined, To, UnresolvedStretch, Ways, has_rounds};
 
 /// A stretch in a node. `own`: its frame counts for the node; otherwise the node is the nearest
 /// one below. `shown`: its frame has a node, or a caller that it may have left.
@@ -20,7 +20,7 @@ struct Item {
     own: bool,
     shown: bool,
     cause: Cause,
-    stretch: Stretch,
+    stretch: UnresolvedStretch,
 }
 
 /// The stretches of one thread.
@@ -45,7 +45,8 @@ impl Stretches {
     ) {
         let to = ends.1.map_or(To::Anywhere, To::At);
         let ways = Ways { from: ends.0, to, rounds: has_rounds(cause) };
-        let item = Item { node, own, shown, cause, stretch: Stretch { method, ways, called, callers } };
+        let item =
+            Item { node, own, shown, cause, stretch: UnresolvedStretch { method, ways, called, callers } };
         match ends.1 {
             Some(_) => self.count(item),
             None => self.open = Some(item),

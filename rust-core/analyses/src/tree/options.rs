@@ -160,7 +160,7 @@ pub fn is_of_hidden_class(method: &Method) -> bool {
 
 /// What a frame becomes in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum FrameRole {
     Node,
     Transparent,
     Library,
@@ -179,15 +179,15 @@ impl Scope {
         self.0.is_empty() || self.0.get(method.get() as usize).is_some_and(|wanted| *wanted)
     }
     #[inline]
-    pub(super) fn place(&self, options: &Options, method: MethodId, tier: Tier) -> Place {
+    pub(super) fn place(&self, options: &Options, method: MethodId, tier: Tier) -> FrameRole {
         if tier == Tier::Native && options.natives == Natives::None {
-            return Place::Transparent;
+            return FrameRole::Transparent;
         }
         match options.hide {
-            Hide::Show => Place::Node,
-            _ if self.contains(method) => Place::Node,
-            Hide::Splice => Place::Transparent,
-            Hide::Fold => Place::Library,
+            Hide::Show => FrameRole::Node,
+            _ if self.contains(method) => FrameRole::Node,
+            Hide::Splice => FrameRole::Transparent,
+            Hide::Fold => FrameRole::Library,
         }
     }
 }

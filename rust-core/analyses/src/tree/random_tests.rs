@@ -35,7 +35,7 @@ fn methods() -> Arc<MethodTable> {
     ])
 }
 
-struct Flow<'m> {
+struct FlowGenerator<'m> {
     rng: Rng,
     methods: &'m MethodTable,
     cfgs: Vec<Cfg>,
@@ -47,7 +47,7 @@ struct Flow<'m> {
     lossy: bool,
 }
 
-impl Flow<'_> {
+impl FlowGenerator<'_> {
     fn push(&mut self, kind: EventKind) {
         let provenance = match self.rng.u8(..16) {
             0 if self.lossy => Provenance::Projected { paths: 1 },
@@ -149,7 +149,7 @@ impl Flow<'_> {
 fn flow(methods: &MethodTable, seed: u64, lossy: bool) -> Vec<Event> {
     let cfgs = methods.iter().map(|m| Cfg::of(m).unwrap()).collect();
     let (rng, events, tier) = (Rng::with_seed(seed), Vec::new(), Tier::Interpreter);
-    let mut flow = Flow { rng, methods, cfgs, events, tier, budget: 60, lossy };
+    let mut flow = FlowGenerator { rng, methods, cfgs, events, tier, budget: 60, lossy };
     while flow.budget > 0 {
         let m = flow.rng.u32(..4);
         flow.activation(m, Entry::Upcall, 0);

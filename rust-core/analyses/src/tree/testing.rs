@@ -53,22 +53,22 @@ pub(super) fn table(methods: Vec<Method>) -> Arc<MethodTable> {
 }
 
 /// An exception is on its way.
-struct Thrown;
+struct PendingException;
 
-struct Machine<'m> {
+struct FlowInterpreter<'m> {
     methods: &'m MethodTable,
     fields: HashMap<u16, i32>,
     events: Vec<Event>,
 }
 
-struct Activation {
+struct InterpretedActivation {
     locals: [i32; 8],
     stack: Vec<i32>,
     at: Bci,
 }
 
 /// What an instruction does to its activation.
-enum Next {
+enum InstructionEffect {
     At(Bci),
     Return(i32),
 }
@@ -76,7 +76,7 @@ enum Next {
 /// The flow of the last method of `methods`, called by the VM, and the last value of its field
 /// number `field`.
 pub(super) fn executed(methods: &MethodTable, field: u16) -> (Vec<Event>, i32) {
-    let mut machine = Machine { methods, fields: HashMap::new(), events: Vec::new() };
+    let mut machine = FlowInterpreter { methods, fields: HashMap::new(), events: Vec::new() };
     let main = MethodId(methods.len() as u32 - 1);
     assert!(machine.call(main, &[0], Entry::Upcall).is_ok());
     (machine.events, machine.fields.get(&field).copied().unwrap_or(0))
@@ -91,25 +91,25 @@ fn computed(op: u8, a: i32, b: i32) -> i32 {
     }
 }
 
-impl Machine<'_> {
-    fn call(&mut self, id: MethodId, arguments: &[i32], entry: Entry) -> Result<i32, Thrown> {
+impl FlowInterpreter<'_> {
+    fn call(&mut self, id: MethodId, arguments: &[i32], entry: Entry) -> Result<i32, PendingException> {
         let method = self.methods.get(id).unwrap();
-        let mut own = Activation { locals: [0; 8], stack: Vec::new(), at: Bci(0) };
+        let mut own = InterpretedActivation { locals: [0; 8], stack: Vec::new(), at: Bci(0) };
         own.locals[..arguments.len()].copy_from_slice(arguments);
         self.events.push(enter_as(id.get(), entry));
         loop {
             self.events.push(bytecode(id.get(), own.at.get()));
             match self.step(method, &mut own) {
-                Ok(Next::At(bci)) => own.at = bci,
-                Ok(Next::Return(value)) => {
+                Ok(InstructionEffect::At(bci)) => own.at = bci,
+                Ok(InstructionEffect::Return(value)) => {
                     self.events.push(leave_as(id.get(), Exit::Return));
                     return Ok(value);
                 }
-                Err(Thrown) => {
+                Err(PendingException) => {
                     let covers = |e: &&ExceptionRow| (e.start..e.end).contains(&own.at);
                     let Some(row) = method.exceptions.iter().find(covers) else {
                         self.events.push(leave_as(id.get(), Exit::Unwind));
-                        return Err(Thrown);
+                        return Err(PendingException);
                     };
                     own.at = row.handler;
                     self.events.push(Event::decoded(EventKind::Catch { method: id, bci: own.at }));
@@ -118,7 +118,11 @@ impl Machine<'_> {
             }
         }
     }
-    fn step(&mut self, method: &Method, own: &mut Activation) -> Result<Next, Thrown> {
+    fn step(
+        &mut self,
+        method: &Method,
+        own: &mut InterpretedActivation,
+    ) -> Result<InstructionEffect, PendingException> {
         let i = Instruction::at(&method.code, own.at.get().into()).unwrap();
         let operand = |n: u16| method.code.get(usize::from(own.at.get() + n)).copied().unwrap_or(0);
         let index = u16::from_be_bytes([operand(1), operand(2)]);
@@ -146,18 +150,18 @@ impl Machine<'_> {
                 next = branch(if op == 162 { a >= b } else { a > b });
             }
             167 => next = branch(true),
-            172 => return Ok(Next::Return(pop())),
-            177 => return Ok(Next::Return(0)),
+            172 => return Ok(InstructionEffect::Return(pop())),
+            177 => return Ok(InstructionEffect::Return(0)),
             178 => stack.push(self.fields.get(&index).copied().unwrap_or(0)),
             179 => drop(self.fields.insert(index, pop())),
             187 => stack.push(0),
-            191 => return Err(Thrown),
+            191 => return Err(PendingException),
             182..=184 | 186 => self.invoke(method, own)?,
             op => panic!("the interpreter does not know opcode {op}"),
         }
-        Ok(Next::At(next))
+        Ok(InstructionEffect::At(next))
     }
-    fn invoke(&mut self, method: &Method, own: &mut Activation) -> Result<(), Thrown> {
+    fn invoke(&mut self, method: &Method, own: &mut InterpretedActivation) -> Result<(), PendingException> {
         let target = method.invoke_at(own.at).unwrap();
         let same = |m: &&Method| {
             (&m.class_name, &m.name, &m.signature) == (&target.class_name, &target.name, &target.signature)

@@ -72,7 +72,7 @@ const INDENTED: usize = 40;
 const SUMMARY: usize = 61;
 
 /// Sums over the subtrees of a tree.
-struct Sums<'a> {
+struct SubtreeSums<'a> {
     tree: &'a CallTree,
     weight: Weight,
     totals: Vec<u64>,
@@ -85,13 +85,13 @@ struct Sums<'a> {
 }
 
 /// A line of the table.
-enum Line {
+enum TreeLine {
     Node(u32, usize),
     /// Number, total, calls and depth of the nodes that are left out.
     More(usize, u64, u64, usize),
 }
 
-impl<'a> Sums<'a> {
+impl<'a> SubtreeSums<'a> {
     fn new(tree: &'a CallTree, weight: Weight) -> Self {
         let n = tree.nodes.len();
         let (mut totals, mut activations) = (Vec::with_capacity(n), Vec::with_capacity(n));
@@ -125,7 +125,7 @@ impl<'a> Sums<'a> {
         children
     }
     /// The lines of a thread, the last one first.
-    fn push_children(&self, (id, depth): (u32, usize), all: u64, layout: &Layout, open: &mut Vec<Line>) {
+    fn push_children(&self, (id, depth): (u32, usize), all: u64, layout: &Layout, open: &mut Vec<TreeLine>) {
         if layout.depth.is_some_and(|most| depth > most) {
             return;
         }
@@ -136,9 +136,9 @@ impl<'a> Sums<'a> {
         if !more.is_empty() {
             let total = more.iter().map(|id| self.totals[*id as usize]).sum();
             let calls = more.iter().map(|id| self.tree.nodes[*id as usize].invocations.total()).sum();
-            open.push(Line::More(more.len(), total, calls, depth));
+            open.push(TreeLine::More(more.len(), total, calls, depth));
         }
-        open.extend(children.into_iter().rev().map(|id| Line::Node(id, depth)));
+        open.extend(children.into_iter().rev().map(|id| TreeLine::Node(id, depth)));
     }
     fn rows(&self, root: u32, layout: &Layout) -> Vec<Vec<String>> {
         let all = self.totals[root as usize];
@@ -146,15 +146,15 @@ impl<'a> Sums<'a> {
         self.push_children((root, 1), all, layout, &mut open);
         while let Some(line) = open.pop() {
             rows.push(self.row(&line, all));
-            if let Line::Node(id, depth) = line {
+            if let TreeLine::Node(id, depth) = line {
                 self.push_children((id, depth + 1), all, layout, &mut open);
             }
         }
         rows
     }
-    fn row(&self, line: &Line, all: u64) -> Vec<String> {
+    fn row(&self, line: &TreeLine, all: u64) -> Vec<String> {
         let mut cells = match *line {
-            Line::More(n, total, calls, depth) => {
+            TreeLine::More(n, total, calls, depth) => {
                 let name = indented(depth, &format!("({n} more)"));
                 let (default, tiers) = (String::new(), String::new());
                 vec![
@@ -167,7 +167,7 @@ impl<'a> Sums<'a> {
                     name,
                 ]
             }
-            Line::Node(id, depth) => self.node(&self.tree.nodes[id as usize], depth, all),
+            TreeLine::Node(id, depth) => self.node(&self.tree.nodes[id as usize], depth, all),
         };
         if !self.has_default() {
             cells.remove(3);
@@ -264,7 +264,7 @@ fn indented(depth: usize, name: &str) -> String {
 impl CallTree {
     /// The trees as tables, one for each thread. A lower bound is shown as `≥`.
     pub fn text(&self, layout: &Layout) -> String {
-        let sums = Sums::new(self, layout.weight);
+        let sums = SubtreeSums::new(self, layout.weight);
         let (total, own) = match layout.weight {
             Weight::Bytecodes | Weight::Total => ("total", "self"),
             Weight::Calls => ("total calls", "calls"),

@@ -14,7 +14,7 @@ pub(super) const NOBODY: Id = Id::MAX;
 const MANY: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct Shares {
+pub(super) struct TimeShares {
     last: Option<u64>,
     /// Node and weight since the last time.
     recent: Vec<(Id, u64)>,
@@ -22,7 +22,7 @@ pub(super) struct Shares {
     limit: usize,
 }
 
-impl Shares {
+impl TimeShares {
     #[inline]
     pub(super) fn add(&mut self, node: Id, weight: u64) {
         match self.recent.last_mut() {
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn time_is_shared_by_bytecodes() {
-        let mut shares = Shares::default();
+        let mut shares = TimeShares::default();
         let mut spent = [0; 3];
-        let mut at = |shares: &mut Shares, now, top| shares.at(now, top, |n, t| spent[n as usize] += t);
+        let mut at = |shares: &mut TimeShares, now, top| shares.at(now, top, |n, t| spent[n as usize] += t);
         shares.add(1, 5);
         at(&mut shares, 100, 1);
         shares.add(1, 1);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_added_up_stays_the_same() {
-        let mut shares = Shares::default();
+        let mut shares = TimeShares::default();
         shares.at(0, 0, |_, _| ());
         (0..100_000).for_each(|n| shares.add(n % 4, u64::from(n % 4)));
         assert!(shares.recent.len() <= 2 * MANY);

@@ -10,11 +10,11 @@ use jportal_units::{Bci, MethodId};
 
 use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, Key, LOSSY, LOWER, NO_SITE, ROOT, Tag};
 use super::open::Stretches;
-use super::options::{Place, Upcalls};
+use super::options::{FrameRole, Upcalls};
 use super::rules::Rules;
-use super::time::{NOBODY, Shares};
+use super::time::{NOBODY, TimeShares};
 use crate::hidden::Inexact;
-use crate::sites::{Outcome, Sites};
+use crate::sites::{Sites, UncalledOutcome};
 
 /// Bytecodes of the frame count for its node. Otherwise the node is that of a frame below.
 pub(super) const COUNTED: u16 = 1;
@@ -36,7 +36,7 @@ const NATIVE: u16 = 512;
 
 /// A frame: 16 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(super) struct TreeFrame {
     pub(super) node: Id,
     pub(super) method: MethodId,
     /// Last bytecode, `NO_SITE` if none is known.
@@ -46,7 +46,7 @@ pub(super) struct Frame {
     pub(super) flags: u16,
 }
 
-impl Frame {
+impl TreeFrame {
     pub(super) const fn is(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
@@ -84,13 +84,13 @@ impl Hook for () {
 pub struct TreeThread {
     pub(super) info: ThreadInfo,
     pub(super) arena: Arena,
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<TreeFrame>,
     /// Number of frames that are not kept.
     pub(super) beyond: u64,
     /// The caller of frames without a known caller.
     pub(super) base: Id,
     /// Frames that continue as another kind of frame; `None` for those that are not kept.
-    replaced: Vec<Option<Frame>>,
+    replaced: Vec<Option<TreeFrame>>,
     /// Nodes of frames that were given up. If another event follows, they may have continued
     /// unseen. At the end of the recording they stay at their last position.
     given_up: Vec<Id>,
@@ -102,7 +102,7 @@ pub struct TreeThread {
     pub(super) stretches: Stretches,
     /// The previous event was the end of a callee.
     returned: bool,
-    pub(super) shares: Shares,
+    pub(super) shares: TimeShares,
     pub(super) inexact: Inexact,
     /// Events contradict the frames.
     pub(super) contradicts: bool,
@@ -125,7 +125,7 @@ impl TreeThread {
             shown: HashMap::new(),
             stretches: Stretches::default(),
             returned: false,
-            shares: Shares::default(),
+            shares: TimeShares::default(),
             inexact: Inexact::default(),
             contradicts: false,
             cuts: 0,
@@ -191,7 +191,7 @@ impl TreeThread {
         }
         let silent = &mut self.silent;
         self.sites.event((&rules.methods, &rules.shapes), kind, |u| {
-            if u.outcome == Outcome::Silent {
+            if u.outcome == UncalledOutcome::Silent {
                 silent.push((u.method, u.bci));
             }
         });
@@ -230,15 +230,15 @@ impl TreeThread {
         };
         let native = if tier == Tier::Native { NATIVE } else { 0 };
         let place = rules.scope.place(&rules.options, method, tier);
-        let counted = if place == Place::Transparent { 0 } else { COUNTED };
+        let counted = if place == FrameRole::Transparent { 0 } else { COUNTED };
         let node = self.node(rules, (parent, site), (place, method));
-        let mut frame = Frame { node, method, bci: NO_SITE, site, flags: native | counted };
+        let mut frame = TreeFrame { node, method, bci: NO_SITE, site, flags: native | counted };
         self.begin(rules, &mut frame, entry, provenance);
         self.shares.add(if frame.is(COUNTED) { node } else { NOBODY }, 1);
         self.frames.push(frame);
     }
     /// Counts that a frame began.
-    fn begin(&mut self, rules: &Rules, frame: &mut Frame, entry: Entry, provenance: Provenance) {
+    fn begin(&mut self, rules: &Rules, frame: &mut TreeFrame, entry: Entry, provenance: Provenance) {
         let found = !matches!(entry, Entry::Call | Entry::Upcall);
         if found {
             self.inexact.found += 1;
@@ -288,13 +288,13 @@ impl TreeThread {
         &mut self,
         rules: &Rules,
         (parent, site): (Id, u16),
-        (place, method): (Place, MethodId),
+        (place, method): (FrameRole, MethodId),
     ) -> Id {
         match place {
-            Place::Transparent => parent,
-            Place::Library if self.arena.node(parent).tag == Tag::Library => parent,
-            Place::Library => self.arena.child(&rules.room, parent, Key::only(Tag::Library)),
-            Place::Node => {
+            FrameRole::Transparent => parent,
+            FrameRole::Library if self.arena.node(parent).tag == Tag::Library => parent,
+            FrameRole::Library => self.arena.child(&rules.room, parent, Key::only(Tag::Library)),
+            FrameRole::Node => {
                 let folded = rules.options.fold_recursion.then(|| self.arena.ancestor(parent, method));
                 let has_site = rules.options.sites && self.arena.node(parent).tag == Tag::Method;
                 let site = if has_site { site } else { NO_SITE };
@@ -327,7 +327,7 @@ impl TreeThread {
             Exit::Return | Exit::EarlyReturn | Exit::Unknown => {}
         }
     }
-    fn unwind(&mut self, rules: &Rules, frame: Frame) {
+    fn unwind(&mut self, rules: &Rules, frame: TreeFrame) {
         if frame.is(INVOKED) && !frame.is(STARTED | NATIVE) {
             self.arena.unstarted(frame.node, frame.provenance());
         }

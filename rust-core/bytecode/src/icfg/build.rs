@@ -14,7 +14,7 @@ impl Icfg {
     /// The graph of `methods`, with the callees from `resolver`. Methods with malformed bytecodes
     /// are left out.
     pub fn build(methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Self {
-        let mut builder = Builder::default();
+        let mut builder = GraphBuilder::default();
         builder.targets.push(None);
         let all: Vec<&Method> = methods.iter().collect();
         std::thread::scope(|scope| {
@@ -50,7 +50,7 @@ const SOME: usize = 256;
 const AHEAD: usize = 16;
 
 #[derive(Default)]
-struct Builder {
+struct GraphBuilder {
     opcodes: Vec<Opcode>,
     bcis: Vec<jportal_units::Bci>,
     methods: Vec<MethodId>,
@@ -77,7 +77,7 @@ fn bits(opcodes: &[Opcode], is: impl Fn(Transfer) -> bool) -> Box<[u64]> {
     opcodes.chunks(64).map(word).collect()
 }
 
-impl Builder {
+impl GraphBuilder {
     fn begin_method(&mut self) {
         self.first.push(self.opcodes.len() as u32);
         self.row_first.push(self.rows.len() as u32);

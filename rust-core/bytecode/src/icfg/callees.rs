@@ -62,14 +62,14 @@ pub trait CalleeResolver {
 pub struct ByName<'a> {
     methods: &'a MethodTable,
     named: HashMap<(&'a str, &'a str), Vec<MethodId>>,
-    targets: HashMap<Key, Target>,
-    keys: Vec<Key>,
+    targets: HashMap<CalleeKey, Target>,
+    keys: Vec<CalleeKey>,
     /// Methods by the types of their parameters and results; computed when first needed.
     linked: Option<HashMap<Box<str>, Vec<MethodId>>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Key {
+enum CalleeKey {
     /// Any method is possible.
     Any,
     /// A lambda form with these types of parameters and result, and everything it may call. A
@@ -91,8 +91,8 @@ impl<'a> ByName<'a> {
         }
         Self { methods, named, targets: HashMap::new(), keys: Vec::new(), linked: None }
     }
-    fn key(&self, site: &CallSite<'_>) -> Key {
-        let Some(target) = site.target else { return Key::Any };
+    fn key(&self, site: &CallSite<'_>) -> CalleeKey {
+        let Some(target) = site.target else { return CalleeKey::Any };
         if site.opcode == Opcode::INVOKEDYNAMIC {
             return form(&target.signature, "", true);
         }
@@ -103,12 +103,12 @@ impl<'a> ByName<'a> {
             }
             // The last argument names the callee.
             let values = values(&target.signature, "").and_then(|mut v| v.parameters.pop().map(|_| v.text()));
-            return values.map_or(Key::Any, |values| Key::Linked { values });
+            return values.map_or(CalleeKey::Any, |values| CalleeKey::Linked { values });
         }
         let direct = matches!(site.opcode, Opcode::INVOKESTATIC | Opcode::INVOKESPECIAL);
         let class = (direct && self.declares(target)).then(|| target.class_name.clone());
         let is_static = site.opcode == Opcode::INVOKESTATIC;
-        Key::Named { is_static, class, name: target.name.clone(), signature: target.signature.clone() }
+        CalleeKey::Named { is_static, class, name: target.name.clone(), signature: target.signature.clone() }
     }
     /// Whether the class that `target` names declares such a method.
     fn declares(&self, target: &InvokeRef) -> bool {
@@ -121,12 +121,12 @@ impl<'a> ByName<'a> {
 /// The types of a method's parameters and result as lambda forms distinguish them
 /// (`LambdaForm.BasicType`): I for all types that are an `int` on the stack; J, F, D; L for
 /// references; V.
-struct Values {
+struct BasicTypes {
     parameters: String,
     result: char,
 }
 
-impl Values {
+impl BasicTypes {
     fn text(&self) -> Box<str> {
         format!("{}{}", self.parameters, self.result).into()
     }
@@ -152,9 +152,10 @@ fn is_polymorphic(target: &InvokeRef) -> bool {
 
 /// The callees of an invoke with `descriptor` that goes through a lambda form. `receiver` is the
 /// type of the handle.
-fn form(descriptor: &str, receiver: &str, appendix: bool) -> Key {
-    let form = |v: Values| Key::Form { parameters: v.parameters.into(), appendix, result: v.result };
-    values(descriptor, receiver).map_or(Key::Any, form)
+fn form(descriptor: &str, receiver: &str, appendix: bool) -> CalleeKey {
+    let form =
+        |v: BasicTypes| CalleeKey::Form { parameters: v.parameters.into(), appendix, result: v.result };
+    values(descriptor, receiver).map_or(CalleeKey::Any, form)
 }
 
 fn by_values(methods: &MethodTable) -> HashMap<Box<str>, Vec<MethodId>> {
@@ -169,9 +170,9 @@ fn by_values(methods: &MethodTable) -> HashMap<Box<str>, Vec<MethodId>> {
 }
 
 /// The types of a descriptor, after `receiver`; `None` if the descriptor is malformed.
-fn values(descriptor: &str, receiver: &str) -> Option<Values> {
+fn values(descriptor: &str, receiver: &str) -> Option<BasicTypes> {
     let (parameters, result) = descriptor.strip_prefix('(')?.split_once(')')?;
-    let mut values = Values { parameters: receiver.into(), result: basic(result.chars().next()?) };
+    let mut values = BasicTypes { parameters: receiver.into(), result: basic(result.chars().next()?) };
     let mut rest = parameters.chars();
     while let Some(mut c) = rest.next() {
         let basic = basic(c);
@@ -214,19 +215,21 @@ impl CalleeResolver for ByName<'_> {
     fn callees(&mut self, target: Target) -> Callees {
         let unknown = Callees { passes: true, outside: true, ..Callees::default() };
         let (is_static, class, name, signature) = match self.keys.get(target.0 as usize) {
-            None | Some(Key::Any) => return Callees { any: true, ..unknown },
-            Some(Key::Form { parameters, appendix, result }) => {
+            None | Some(CalleeKey::Any) => return Callees { any: true, ..unknown },
+            Some(CalleeKey::Form { parameters, appendix, result }) => {
                 let linked = self.linked.get_or_insert_with(|| by_values(self.methods));
                 let taking = |more| linked.get(&*format!("{parameters}{more}{result}")).into_iter().flatten();
                 let all = taking("").chain(taking("L").filter(|_| *appendix)).copied();
                 let forms = all.filter(|id| self.methods.get(*id).is_some_and(is_form)).collect();
                 return Callees { methods: forms, ..unknown };
             }
-            Some(Key::Linked { values }) => {
+            Some(CalleeKey::Linked { values }) => {
                 let linked = self.linked.get_or_insert_with(|| by_values(self.methods));
                 return Callees { methods: linked.get(values).cloned().unwrap_or_default(), ..unknown };
             }
-            Some(Key::Named { is_static, class, name, signature }) => (is_static, class, name, signature),
+            Some(CalleeKey::Named { is_static, class, name, signature }) => {
+                (is_static, class, name, signature)
+            }
         };
         let fits = |m: &&Method| {
             m.is_static() == *is_static && class.as_ref().is_none_or(|class| *class == m.class_name)

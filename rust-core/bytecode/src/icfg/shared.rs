@@ -10,10 +10,10 @@ use std::thread::Scope;
 
 /// A graph that is finished, or that another thread is building. Clones refer to the same graph.
 #[derive(Clone, Debug)]
-pub struct SharedIcfg(Arc<Shared>);
+pub struct SharedIcfg(Arc<GraphPromise>);
 
 #[derive(Debug)]
-struct Shared {
+struct GraphPromise {
     graph: OnceLock<Arc<Icfg>>,
     /// Receives the graph once; `None` if the graph was finished from the beginning.
     from: Mutex<Option<Receiver<Arc<Icfg>>>>,
@@ -28,14 +28,14 @@ impl SharedIcfg {
             // If all handles are gone, nothing needs the graph.
             let _ = send.send(Arc::new(graph));
         });
-        Self(Arc::new(Shared { graph: OnceLock::new(), from: Mutex::new(Some(receive)) }))
+        Self(Arc::new(GraphPromise { graph: OnceLock::new(), from: Mutex::new(Some(receive)) }))
     }
     /// The graph; waits until it is finished.
     ///
     /// # Panics
     /// If the thread that builds the graph has panicked.
     pub fn get(&self) -> &Arc<Icfg> {
-        let Shared { graph, from } = &*self.0;
+        let GraphPromise { graph, from } = &*self.0;
         graph.get_or_init(|| {
             let from = from.lock().unwrap_or_else(PoisonError::into_inner).take();
             let graph = from.and_then(|from| from.recv().ok());
@@ -46,7 +46,7 @@ impl SharedIcfg {
 
 impl From<Arc<Icfg>> for SharedIcfg {
     fn from(graph: Arc<Icfg>) -> Self {
-        Self(Arc::new(Shared { graph: OnceLock::from(graph), from: Mutex::new(None) }))
+        Self(Arc::new(GraphPromise { graph: OnceLock::from(graph), from: Mutex::new(None) }))
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     fn nobody_waits_for_a_thread_that_has_panicked() {
         let (send, receive) = channel();
         let from = Mutex::new(Some(receive));
-        let shared = SharedIcfg(Arc::new(Shared { graph: OnceLock::new(), from }));
+        let shared = SharedIcfg(Arc::new(GraphPromise { graph: OnceLock::new(), from }));
         let waiting = shared.clone();
         let waits = std::thread::spawn(move || waiting.get().len());
         drop(send);

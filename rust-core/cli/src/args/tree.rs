@@ -49,7 +49,7 @@ pub(crate) enum Hide {
 
 /// What the figures of a tree are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Weight {
+pub(crate) enum TreeWeight {
     /// Bytecodes executed in the node itself
     Bytecodes,
     /// Invocations
@@ -97,8 +97,8 @@ pub(crate) struct TreeReportArgs {
     #[command(flatten)]
     pub(crate) tree: TreeArgs,
     /// What the figures of the text are
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Weight::Bytecodes)]
-    pub(crate) weight: Weight,
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = TreeWeight::Bytecodes)]
+    pub(crate) weight: TreeWeight,
     /// Text: maximum depth
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<usize>,
@@ -143,13 +143,13 @@ impl TreeArgs {
     }
 }
 
-impl From<Weight> for tree::Weight {
-    fn from(weight: Weight) -> Self {
+impl From<TreeWeight> for tree::Weight {
+    fn from(weight: TreeWeight) -> Self {
         match weight {
-            Weight::Bytecodes => Self::Bytecodes,
-            Weight::Calls => Self::Calls,
-            Weight::Total => Self::Total,
-            Weight::Time => Self::Time,
+            TreeWeight::Bytecodes => Self::Bytecodes,
+            TreeWeight::Calls => Self::Calls,
+            TreeWeight::Total => Self::Total,
+            TreeWeight::Time => Self::Time,
         }
     }
 }

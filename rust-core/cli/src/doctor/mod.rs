@@ -11,11 +11,11 @@ use jportal_perf_abi::kernel::Linux;
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
-use crate::output::{Kind, put};
+use crate::output::{ResultKind, put};
 use crate::run::locate;
-use crate::{Outcome, sys};
+use crate::{CommandOutcome, sys};
 
-const KIND: Kind = Kind::new("doctor", Some("checks"));
+const KIND: ResultKind = ResultKind::new("doctor", Some("checks"));
 
 /// The kind of recording that a check is relevant for.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -62,7 +62,7 @@ impl Check {
 
 /// The sources with which a program can be recorded on this machine.
 #[derive(Serialize)]
-struct Sources {
+struct UsableSources {
     /// `-XX:JPortalSource=perf`.
     perf: bool,
     /// `jportal run --emulate`.
@@ -78,11 +78,11 @@ struct Diagnosis {
     can_record: bool,
     /// The source that `-XX:JPortalSource=auto` or `jportal run` would choose.
     source: &'static str,
-    sources: Sources,
+    sources: UsableSources,
     checks: Vec<Check>,
 }
 
-pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<CommandOutcome> {
     let real = real::Facts::gather(&Linux);
     let mut checks = real.checks();
     checks.push(jdk(args.java.as_deref()));
@@ -91,13 +91,13 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
     let diagnosis = conclude(checks, real.can_trace(), real.can_record_switches());
     let can_record = diagnosis.can_record;
     put(&args.format, KIND, &diagnosis, || Ok(text(&diagnosis)))?;
-    Ok(if can_record { Outcome::Done } else { Outcome::Findings })
+    Ok(if can_record { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 fn conclude(checks: Vec<Check>, can_trace: bool, can_record_switches: bool) -> Diagnosis {
     let fine = |of| checks.iter().all(|c| c.ok || !c.needed || c.of != of);
     let vm = fine(Use::All);
-    let sources = Sources {
+    let sources = UsableSources {
         perf: vm && can_trace && fine(Use::Perf),
         emulated: vm && fine(Use::Emulated),
         sideband: vm && can_record_switches,

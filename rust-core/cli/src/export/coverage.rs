@@ -12,20 +12,20 @@ use jportal::export::coverage::{
     CoberturaOptions, JacocoOptions, LcovOptions, write_cobertura, write_jacoco, write_lcov,
 };
 
-use super::{Written, written};
+use super::{ExportSummary, written};
 use crate::args::{Classes, CoverageFileArgs};
-use crate::files::Target;
+use crate::files::OutputFile;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
 /// Collects coverage, and writes it.
 fn write(
     format: &'static str,
     args: &CoverageFileArgs,
-    content: impl FnOnce(&Coverage, Target) -> Result<()>,
-) -> Result<Outcome> {
+    content: impl FnOnce(&Coverage, OutputFile) -> Result<()>,
+) -> Result<CommandOutcome> {
     let common = &args.common;
-    let target = Target::create(&args.file.output)?;
+    let target = OutputFile::create(&args.file.output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = CoverageAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     // The formats know no versions of a method.
@@ -36,23 +36,23 @@ fn write(
     let coverage = answer.analysis.report_with(options, |m| common.scope.selects(m, Classes::App));
     content(&coverage, target)?;
     let (output, exact) = (&*args.file.output, coverage.exact);
-    written(common, &Written::<()> { format, output, exact, report: None })
+    written(common, &ExportSummary::<()> { format, output, exact, report: None })
 }
 
-pub(super) fn lcov(args: &CoverageFileArgs) -> Result<Outcome> {
+pub(super) fn lcov(args: &CoverageFileArgs) -> Result<CommandOutcome> {
     write("lcov", args, |coverage, target| {
         let options = LcovOptions { test: "", prefix: &args.prefix };
         target.fill(|out| write_lcov(coverage, options, out))
     })
 }
 
-pub(super) fn jacoco(args: &CoverageFileArgs) -> Result<Outcome> {
+pub(super) fn jacoco(args: &CoverageFileArgs) -> Result<CommandOutcome> {
     write("jacoco", args, |coverage, target| {
         target.fill(|out| write_jacoco(coverage, JacocoOptions::default(), out))
     })
 }
 
-pub(super) fn cobertura(args: &CoverageFileArgs) -> Result<Outcome> {
+pub(super) fn cobertura(args: &CoverageFileArgs) -> Result<CommandOutcome> {
     write("cobertura", args, |coverage, target| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);

@@ -9,21 +9,21 @@ use anyhow::{Context, Result};
 use jportal::export::facts::{StaticFacts, XSD};
 use jportal::{Analysis, Enough, Entry, Event, EventKind, Exclude, MethodId, Provenance, ThreadInfo};
 
-use super::{Written, written};
+use super::{ExportSummary, written};
 use crate::args::{Classes, FactsFormat, StaticArgs};
 use crate::files::Folder;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
 /// Which methods were entered, or executed a bytecode.
 #[derive(Debug, Default)]
-struct Seen {
+struct EnteredMethods {
     methods: Vec<bool>,
     /// Others may have run, or some of these are placed or filled.
     inexact: bool,
 }
 
-impl Seen {
+impl EnteredMethods {
     fn mark(&mut self, method: MethodId) {
         let index = method.get() as usize;
         if self.methods.len() <= index {
@@ -40,16 +40,16 @@ impl Seen {
 #[derive(Debug, Default)]
 struct Executed {
     exclude: Exclude,
-    seen: Seen,
+    seen: EnteredMethods,
 }
 
 impl Analysis for Executed {
-    type Thread = Seen;
+    type Thread = EnteredMethods;
 
-    fn begin(&self, _: &ThreadInfo) -> Seen {
-        Seen::default()
+    fn begin(&self, _: &ThreadInfo) -> EnteredMethods {
+        EnteredMethods::default()
     }
-    fn events(&self, seen: &mut Seen, events: &[Event]) -> ControlFlow<Enough> {
+    fn events(&self, seen: &mut EnteredMethods, events: &[Event]) -> ControlFlow<Enough> {
         for event in events {
             let (method, known) = match event.kind {
                 EventKind::Enter { method, entry, .. } => (Some(method), entry != Entry::Found),
@@ -65,7 +65,7 @@ impl Analysis for Executed {
         }
         ControlFlow::Continue(())
     }
-    fn merge(&mut self, seen: Seen) {
+    fn merge(&mut self, seen: EnteredMethods) {
         self.seen.inexact |= seen.inexact;
         for (index, _) in (0..).zip(&seen.methods).filter(|(_, executed)| **executed) {
             self.seen.mark(MethodId(index));
@@ -73,7 +73,7 @@ impl Analysis for Executed {
     }
 }
 
-pub(super) fn facts(args: &StaticArgs) -> Result<Outcome> {
+pub(super) fn facts(args: &StaticArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
@@ -104,5 +104,5 @@ pub(super) fn facts(args: &StaticArgs) -> Result<Outcome> {
         }
     }
     let (output, exact) = (&*args.output, executed.is_none_or(|seen| !seen.inexact));
-    written(common, &Written::<()> { format: "static", output, exact, report: None })
+    written(common, &ExportSummary::<()> { format: "static", output, exact, report: None })
 }

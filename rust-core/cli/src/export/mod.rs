@@ -17,12 +17,12 @@ use serde_json::json;
 
 use crate::args::{CommonArgs, ExportCommand};
 use crate::messages::say;
-use crate::output::{Kind, put_value};
-use crate::{Outcome, exchange};
+use crate::output::{ResultKind, put_value};
+use crate::{CommandOutcome, exchange};
 
-const KIND: Kind = Kind::new("export", None);
+const KIND: ResultKind = ResultKind::new("export", None);
 
-pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
+pub(crate) fn export(command: &ExportCommand) -> Result<CommandOutcome> {
     match command {
         ExportCommand::Collapsed(args) => profile::collapsed(args),
         ExportCommand::Pprof(args) => profile::pprof(args),
@@ -42,7 +42,7 @@ pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
 }
 
 /// What an export wrote.
-pub(crate) struct Written<'a, R> {
+pub(crate) struct ExportSummary<'a, R> {
     pub(crate) format: &'static str,
     pub(crate) output: &'a Path,
     /// Whether nothing is missing, inferred or lost.
@@ -53,8 +53,11 @@ pub(crate) struct Written<'a, R> {
 
 /// Reports what was written: as JSON if requested, otherwise as a remark on stderr, because stdout
 /// may be the output.
-pub(crate) fn written<R: Serialize>(args: &CommonArgs, written: &Written<'_, R>) -> Result<Outcome> {
-    let Written { format, output, exact, report } = written;
+pub(crate) fn written<R: Serialize>(
+    args: &CommonArgs,
+    written: &ExportSummary<'_, R>,
+) -> Result<CommandOutcome> {
+    let ExportSummary { format, output, exact, report } = written;
     if args.decode.format.is_for_programs() && *output != Path::new("-") {
         let mut value = json!({ "format": format, "output": output.display().to_string(), "exact": exact });
         if let Some(report) = report {
@@ -64,5 +67,5 @@ pub(crate) fn written<R: Serialize>(args: &CommonArgs, written: &Written<'_, R>)
     } else if !exact {
         say("the output is not exact: trace was lost, or the flow does not say what ran; it says where");
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

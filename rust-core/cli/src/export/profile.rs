@@ -9,29 +9,29 @@ use anyhow::Result;
 use jportal::analyses::tree::CallTree;
 use jportal::export::Error;
 use jportal::export::profile::{
-    Options, Sources, Weight, write_collapsed, write_otlp, write_pprof, write_speedscope,
+    ProfileOptions, Sources, Weight, write_collapsed, write_otlp, write_pprof, write_speedscope,
 };
 
-use super::{Written, written};
-use crate::Outcome;
+use super::{ExportSummary, written};
+use crate::CommandOutcome;
 use crate::args::{ProfileArgs, StackWeight, TreeFileArgs};
-use crate::files::Target;
+use crate::files::OutputFile;
 use crate::report::{Subject, tree};
 
 /// Builds a tree, and writes it.
 fn write(
     format: &'static str,
     (args, weight): (&ProfileArgs, Weight),
-    content: impl FnOnce(&CallTree, &Options<'_>, &mut dyn Write) -> Result<(), Error>,
-) -> Result<Outcome> {
+    content: impl FnOnce(&CallTree, &ProfileOptions<'_>, &mut dyn Write) -> Result<(), Error>,
+) -> Result<CommandOutcome> {
     let common = &args.tree.common;
     // An output that cannot be written is found before the decode.
-    let target = Target::create(&args.file.output)?;
+    let target = OutputFile::create(&args.file.output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let (tree, _) = tree::build(&args.tree, &subject)?;
     let header = subject.capture.recording().reader().header();
     let (title, sources) = (subject.name(), Sources::new(&subject.methods, common.naming.get()));
-    let options = Options {
+    let options = ProfileOptions {
         weight,
         threads: !args.tree.merge,
         descriptors: args.descriptors,
@@ -44,7 +44,7 @@ fn write(
     };
     target.fill(|out| content(&tree, &options, out))?;
     let (output, exact) = (&*args.file.output, tree.exact);
-    written(common, &Written::<()> { format, output, exact, report: None })
+    written(common, &ExportSummary::<()> { format, output, exact, report: None })
 }
 
 impl From<StackWeight> for Weight {
@@ -57,19 +57,19 @@ impl From<StackWeight> for Weight {
     }
 }
 
-pub(super) fn collapsed(args: &TreeFileArgs) -> Result<Outcome> {
+pub(super) fn collapsed(args: &TreeFileArgs) -> Result<CommandOutcome> {
     write("collapsed", (&args.profile, args.weight.into()), write_collapsed)
 }
 
-pub(super) fn speedscope(args: &TreeFileArgs) -> Result<Outcome> {
+pub(super) fn speedscope(args: &TreeFileArgs) -> Result<CommandOutcome> {
     write("speedscope", (&args.profile, args.weight.into()), write_speedscope)
 }
 
-pub(super) fn pprof(args: &TreeFileArgs) -> Result<Outcome> {
+pub(super) fn pprof(args: &TreeFileArgs) -> Result<CommandOutcome> {
     write("pprof", (&args.profile, args.weight.into()), write_pprof)
 }
 
 /// The format has all weights.
-pub(super) fn otlp(args: &ProfileArgs) -> Result<Outcome> {
+pub(super) fn otlp(args: &ProfileArgs) -> Result<CommandOutcome> {
     write("otlp", (args, Weight::default()), write_otlp)
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use jportal::Tsc;
-use jportal::export::table::{Options, Partition, Slices, TableAnalysis};
+use jportal::export::table::{Partition, Slices, TableAnalysis, TableOptions};
 
-use super::{Written, written};
+use super::{ExportSummary, written};
 use crate::args::ParquetArgs;
 use crate::files::Folder;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
-pub(super) fn parquet(args: &ParquetArgs) -> Result<Outcome> {
+pub(super) fn parquet(args: &ParquetArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
@@ -29,7 +29,7 @@ pub(super) fn parquet(args: &ParquetArgs) -> Result<Outcome> {
         None => None,
     };
     let capture = subject.capture.path().display().to_string();
-    let options = Options {
+    let options = TableOptions {
         events: args.events,
         slices,
         thread_column: false,
@@ -44,5 +44,5 @@ pub(super) fn parquet(args: &ParquetArgs) -> Result<Outcome> {
     let answer = subject.run(common, analysis)?;
     let exact =
         answer.analysis.finish().with_context(|| format!("cannot write to {}", args.output.display()))?;
-    written(common, &Written::<()> { format: "parquet", output: &args.output, exact, report: None })
+    written(common, &ExportSummary::<()> { format: "parquet", output: &args.output, exact, report: None })
 }

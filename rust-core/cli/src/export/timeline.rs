@@ -12,17 +12,17 @@ use jportal::export::timeline::perfetto::Perfetto;
 use jportal::export::timeline::{Clock, Process};
 use jportal::{ThreadInfo, Tsc};
 
-use super::{Written, written};
+use super::{ExportSummary, written};
 use crate::args::{FirefoxArgs, PerfettoArgs, TimelineArgs};
-use crate::files::Target;
+use crate::files::OutputFile;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
 /// A stream that the threads of a timeline share.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Option<Target>>>);
+struct SharedStream(Arc<Mutex<Option<OutputFile>>>);
 
-impl Write for Shared {
+impl Write for SharedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(target) => target.write(bytes),
@@ -60,10 +60,10 @@ fn run(
     }
 }
 
-pub(super) fn perfetto(args: &PerfettoArgs) -> Result<Outcome> {
+pub(super) fn perfetto(args: &PerfettoArgs) -> Result<CommandOutcome> {
     let args = &args.timeline;
     let cannot = || format!("cannot write {}", args.file.output.display());
-    let target = Shared(Arc::new(Mutex::new(Some(Target::create(&args.file.output)?))));
+    let target = SharedStream(Arc::new(Mutex::new(Some(OutputFile::create(&args.file.output)?))));
     let subject = Subject::open(&args.common.decode.capture)?;
     let (clock, process) = clock_and_process(&subject)?;
     let file = Perfetto::new(BufWriter::new(target.clone()), clock, &process).with_context(cannot)?;
@@ -71,14 +71,14 @@ pub(super) fn perfetto(args: &PerfettoArgs) -> Result<Outcome> {
     let report = run(args, &subject, clock, move |thread| Box::new(of_threads.thread(thread)))?;
     file.flush().with_context(cannot)?;
     let target = target.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    target.map_or(Ok(()), Target::finish)?;
+    target.map_or(Ok(()), OutputFile::finish)?;
     let (output, exact) = (&*args.file.output, report.exact);
-    written(&args.common, &Written { format: "perfetto", output, exact, report: Some(&report) })
+    written(&args.common, &ExportSummary { format: "perfetto", output, exact, report: Some(&report) })
 }
 
-pub(super) fn firefox(args: &FirefoxArgs) -> Result<Outcome> {
+pub(super) fn firefox(args: &FirefoxArgs) -> Result<CommandOutcome> {
     let (samples, args) = (args.samples, &args.timeline);
-    let target = Target::create(&args.file.output)?;
+    let target = OutputFile::create(&args.file.output)?;
     let subject = Subject::open(&args.common.decode.capture)?;
     let (clock, process) = clock_and_process(&subject)?;
     let profile = Firefox::new(clock, process, samples);
@@ -86,5 +86,5 @@ pub(super) fn firefox(args: &FirefoxArgs) -> Result<Outcome> {
     let report = run(args, &subject, clock, move |thread| Box::new(of_threads.thread(thread)))?;
     target.fill(|out| profile.write(out).map(drop))?;
     let (output, exact) = (&*args.file.output, report.exact);
-    written(&args.common, &Written { format: "firefox", output, exact, report: Some(&report) })
+    written(&args.common, &ExportSummary { format: "firefox", output, exact, report: Some(&report) })
 }

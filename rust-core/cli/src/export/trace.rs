@@ -7,21 +7,21 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use jportal::ThreadInfo;
 use jportal::analyses::call_trace::{CallTraceAnalysis, Sites, TraceSink};
-use jportal::export::block_trace::{BlockTraceAnalysis, Format, Options, write_methods};
+use jportal::export::block_trace::{BlockTraceAnalysis, BlockTraceOptions, Format, write_methods};
 use jportal::export::call_trace::{TraceWriter, write_sites};
 
-use super::{Written, written};
+use super::{ExportSummary, written};
 use crate::args::{BlockFormat, BlockTraceArgs, CallTraceArgs, Classes};
 use crate::files::Folder;
 use crate::report::Subject;
-use crate::{Outcome, decode};
+use crate::{CommandOutcome, decode};
 
 /// The name of a thread's file, without its extension. The operating system reuses thread ids.
 fn file_name(thread: &ThreadInfo) -> String {
     format!("t{}-{}", thread.tid.get(), thread.started.get())
 }
 
-pub(super) fn call_trace(args: &CallTraceArgs) -> Result<Outcome> {
+pub(super) fn call_trace(args: &CallTraceArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
@@ -42,7 +42,7 @@ pub(super) fn call_trace(args: &CallTraceArgs) -> Result<Outcome> {
     }
     let report = answer.analysis.report();
     let (output, exact) = (&*args.output, report.exact);
-    written(common, &Written { format: "call-trace", output, exact, report: Some(&report) })
+    written(common, &ExportSummary { format: "call-trace", output, exact, report: Some(&report) })
 }
 
 impl From<BlockFormat> for Format {
@@ -54,21 +54,21 @@ impl From<BlockFormat> for Format {
     }
 }
 
-pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<Outcome> {
+pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let cannot = || format!("cannot write to {}", args.output.display());
     let mut index = folder.file("methods.csv").with_context(cannot)?;
     write_methods(&subject.methods, &mut index).with_context(cannot)?;
-    let options = Options {
+    let options = BlockTraceOptions {
         format: args.numbers.into(),
         zlib: args.deflate,
         unwinds: args.unwinds,
         natives: args.natives,
         times: args.times,
         exclude: decode::excluded(&common.exclude),
-        ..Options::default()
+        ..BlockTraceOptions::default()
     };
     let open = move |thread: &ThreadInfo| {
         let file = folder.growing(&format!("{}.events", file_name(thread)))?;
@@ -79,5 +79,5 @@ pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<Outcome> {
     let analysis = BlockTraceAnalysis::new(methods, inlined, options, scope, open)?;
     let report = subject.run(common, analysis)?.analysis.finish().with_context(cannot)?;
     let (output, exact) = (&*args.output, report.exact);
-    written(common, &Written { format: "block-trace", output, exact, report: Some(&report) })
+    written(common, &ExportSummary { format: "block-trace", output, exact, report: Some(&report) })
 }

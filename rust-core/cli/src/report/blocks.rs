@@ -9,12 +9,12 @@ use jportal::analyses::blocks::{BlocksOptions, CountsAnalysis, Level};
 
 use super::{Subject, is_csv, show};
 use crate::args::{BlocksArgs, Classes};
-use crate::output::{Kind, put_csv};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put_csv};
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("report-blocks", Some("classes"));
+const KIND: ResultKind = ResultKind::new("report-blocks", Some("classes"));
 
-pub(super) fn blocks(args: &BlocksArgs) -> Result<Outcome> {
+pub(super) fn blocks(args: &BlocksArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = CountsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -29,7 +29,7 @@ pub(super) fn blocks(args: &BlocksArgs) -> Result<Outcome> {
     let report = answer.analysis.blocks(options, |m| common.scope.selects(m, Classes::App));
     if is_csv(common) {
         put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }

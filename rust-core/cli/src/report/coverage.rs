@@ -12,15 +12,15 @@ use jportal::analyses::coverage::{CoverageAnalysis, CoverageOptions};
 
 use super::{Subject, is_csv, show};
 use crate::args::{Classes, CoverageArgs};
-use crate::output::{Kind, put, put_csv};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put, put_csv};
+use crate::{CommandOutcome, decode};
 
-const COVERAGE: Kind = Kind::new("report-coverage", Some("classes"));
-const UNCOVERED: Kind = Kind::new("report-uncovered", Some("classes"));
-const SPLIT: Kind = Kind::new("report-coverage-split", Some("buckets"));
-const COVERS: Kind = Kind::new("report-which-covers", Some("buckets"));
+const COVERAGE: ResultKind = ResultKind::new("report-coverage", Some("classes"));
+const UNCOVERED: ResultKind = ResultKind::new("report-uncovered", Some("classes"));
+const SPLIT: ResultKind = ResultKind::new("report-coverage-split", Some("buckets"));
+const COVERS: ResultKind = ResultKind::new("report-which-covers", Some("buckets"));
 
-pub(super) fn coverage(args: &CoverageArgs) -> Result<Outcome> {
+pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
     if !args.split.is_empty() {
         return split(args);
     }
@@ -44,7 +44,7 @@ pub(super) fn coverage(args: &CoverageArgs) -> Result<Outcome> {
     show(common, COVERAGE, &report, &format!("{text}{hint}"), &subject.capture, &answer)
 }
 
-fn split(args: &CoverageArgs) -> Result<Outcome> {
+fn split(args: &CoverageArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let begins = |m: &Method| args.split.iter().any(|pattern| pattern.selects(m));
@@ -56,7 +56,7 @@ fn split(args: &CoverageArgs) -> Result<Outcome> {
     let Some((file, line)) = &args.which_covers else {
         if is_csv(common) {
             put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         return show(common, SPLIT, &report, &report.text(), &subject.capture, &answer);
     };
@@ -67,7 +67,7 @@ fn split(args: &CoverageArgs) -> Result<Outcome> {
         let none = format!("no activation executed line {line} of {file}\n");
         Ok(if rows.is_empty() { none } else { rows })
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A line for an activation that executed the line, or may have.

@@ -10,12 +10,12 @@ use jportal::analyses::latency::LatencyAnalysis;
 
 use super::{Subject, show};
 use crate::args::{Classes, LatencyArgs};
-use crate::output::Kind;
-use crate::{Outcome, decode};
+use crate::output::ResultKind;
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("report-latency", Some("methods"));
+const KIND: ResultKind = ResultKind::new("report-latency", Some("methods"));
 
-pub(super) fn latency(args: &LatencyArgs) -> Result<Outcome> {
+pub(super) fn latency(args: &LatencyArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));

@@ -21,10 +21,10 @@ use jportal::{Analysis, Answer, Capture, Execution, Method, MethodTable};
 use serde::Serialize;
 
 use crate::args::{Classes, CommonArgs, Format, NamingArgs, ReportCommand, ScopeArgs, TopArgs};
-use crate::output::{Kind, put_text, put_value};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put_text, put_value};
+use crate::{CommandOutcome, decode};
 
-pub(crate) fn report(command: &ReportCommand) -> Result<Outcome> {
+pub(crate) fn report(command: &ReportCommand) -> Result<CommandOutcome> {
     match command {
         ReportCommand::Coverage(args) => coverage::coverage(args),
         ReportCommand::HotMethods(args) => hot_methods(args),
@@ -75,8 +75,8 @@ impl Subject {
     }
 }
 
-fn hot_methods(args: &TopArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-hot-methods", Some("methods"));
+fn hot_methods(args: &TopArgs) -> Result<CommandOutcome> {
+    const KIND: ResultKind = ResultKind::new("report-hot-methods", Some("methods"));
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = HotAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -86,8 +86,8 @@ fn hot_methods(args: &TopArgs) -> Result<Outcome> {
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }
 
-fn calls(args: &TopArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-calls", Some("calls"));
+fn calls(args: &TopArgs) -> Result<CommandOutcome> {
+    const KIND: ResultKind = ResultKind::new("report-calls", Some("calls"));
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = CallsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -133,17 +133,17 @@ struct WithExecution<'a, R> {
 /// Prints a report with what limits it.
 fn show<A>(
     args: &CommonArgs,
-    kind: Kind,
+    kind: ResultKind,
     report: &impl Serialize,
     text: &str,
     capture: &Capture,
     answer: &Answer<A>,
-) -> Result<Outcome> {
+) -> Result<CommandOutcome> {
     let Answer { summary, execution, filled, .. } = answer;
     if args.decode.format.is_for_programs() {
         let value = serde_json::to_value(WithExecution { report, execution: execution.as_ref() })?;
         put_value(&args.decode.format, kind, value)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     put_text(text)?;
     if let Some(execution) = execution {
@@ -160,5 +160,5 @@ fn show<A>(
         let (filled, all, left) = (c.total.gaps_filled, c.total.gaps, c.total.gaps_left());
         put_text(&format!("{filled} of {all} gaps were filled ({}), {left} are left\n", c.method))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

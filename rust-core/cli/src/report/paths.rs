@@ -9,12 +9,12 @@ use jportal::analyses::paths::{CSV_HEAD, PathsAnalysis, Show};
 
 use super::{Subject, is_csv, show};
 use crate::args::{Classes, PathsArgs};
-use crate::output::{Kind, put_csv};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put_csv};
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("report-paths", Some("methods"));
+const KIND: ResultKind = ResultKind::new("report-paths", Some("methods"));
 
-pub(super) fn paths(args: &PathsArgs) -> Result<Outcome> {
+pub(super) fn paths(args: &PathsArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = PathsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -27,7 +27,7 @@ pub(super) fn paths(args: &PathsArgs) -> Result<Outcome> {
             to.write_record(CSV_HEAD)?;
             report.csv_rows().try_for_each(|row| to.write_record(row))
         })?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }

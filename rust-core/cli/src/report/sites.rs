@@ -11,11 +11,11 @@ use jportal::analyses::polymorphism::PolymorphismAnalysis;
 
 use super::{Subject, show};
 use crate::args::{Classes, MetricsArgs, TopArgs};
-use crate::output::Kind;
-use crate::{Outcome, decode};
+use crate::output::ResultKind;
+use crate::{CommandOutcome, decode};
 
-pub(super) fn polymorphism(args: &TopArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-polymorphism", Some("sites"));
+pub(super) fn polymorphism(args: &TopArgs) -> Result<CommandOutcome> {
+    const KIND: ResultKind = ResultKind::new("report-polymorphism", Some("sites"));
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = PolymorphismAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -25,8 +25,8 @@ pub(super) fn polymorphism(args: &TopArgs) -> Result<Outcome> {
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }
 
-pub(super) fn natives(args: &TopArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-natives", Some("rows"));
+pub(super) fn natives(args: &TopArgs) -> Result<CommandOutcome> {
+    const KIND: ResultKind = ResultKind::new("report-natives", Some("rows"));
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = NativesAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -36,8 +36,8 @@ pub(super) fn natives(args: &TopArgs) -> Result<Outcome> {
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }
 
-pub(super) fn metrics(args: &MetricsArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-metrics", None);
+pub(super) fn metrics(args: &MetricsArgs) -> Result<CommandOutcome> {
+    const KIND: ResultKind = ResultKind::new("report-metrics", None);
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));

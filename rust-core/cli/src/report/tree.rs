@@ -10,18 +10,18 @@ use jportal::analyses::tree::{CallTree, Layout, TreeAnalysis};
 
 use super::{Subject, is_csv, show};
 use crate::args::{Classes, TreeArgs, TreeReportArgs};
-use crate::output::{Kind, put_csv};
-use crate::{Outcome, decode};
+use crate::output::{ResultKind, put_csv};
+use crate::{CommandOutcome, decode};
 
-const KIND: Kind = Kind::new("report-call-tree", Some("nodes"));
+const KIND: ResultKind = ResultKind::new("report-call-tree", Some("nodes"));
 
-pub(super) fn call_tree(args: &TreeReportArgs) -> Result<Outcome> {
+pub(super) fn call_tree(args: &TreeReportArgs) -> Result<CommandOutcome> {
     let common = &args.tree.common;
     let subject = Subject::open(&common.decode.capture)?;
     let (tree, answer) = build(&args.tree, &subject)?;
     if is_csv(common) {
         put_csv(|to| tree.rows(|row| to.serialize(row)))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let layout = Layout { weight: args.weight.into(), depth: args.depth, min: args.min, top: args.top };
     let text = if common.decode.format.is_for_programs() { String::new() } else { tree.text(&layout) };

@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::child::End;
+use super::child::ProgramEnd;
 use super::{FAILED, keep_old, locate, report};
 use crate::args::RunArgs;
 use crate::messages::{detail, say};
-use crate::sys::Watch;
+use crate::sys::SignalWatch;
 
 /// How often the process is looked at.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Starts a recording in process `pid`, and stops it when we are interrupted, when the time is
 /// over, or when the process ends.
-pub(super) fn record(args: &RunArgs, pid: u32) -> Result<End> {
+pub(super) fn record(args: &RunArgs, pid: u32) -> Result<ProgramEnd> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     if !process.exists() {
         bail!("there is no process {pid}");
     }
     let jcmd = jcmd(&process, args.java.as_deref())?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
-    let watch = Watch::begin().context("cannot wait for signals")?;
+    let watch = SignalWatch::begin().context("cannot wait for signals")?;
     let kept = keep_old(&output)?;
     let start = ["JPortal.start".to_owned(), format!("file={}", output.display())];
     if let Err(e) = ask(&jcmd, &watch, pid, &start) {
@@ -52,7 +52,7 @@ pub(super) fn record(args: &RunArgs, pid: u32) -> Result<End> {
     if process.exists() {
         ask(&jcmd, &watch, pid, &["JPortal.stop".to_owned()])?;
     }
-    Ok(End::Code(if report(args, &output) { 0 } else { FAILED }))
+    Ok(ProgramEnd::Code(if report(args, &output) { 0 } else { FAILED }))
 }
 
 /// Undoes [`keep_old`]: the process may be recording to this very file.
@@ -77,7 +77,7 @@ fn jcmd(process: &Path, java: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// Sends a diagnostic command. Its answer must say that it was carried out.
-fn ask(jcmd: &Path, watch: &Watch, pid: u32, words: &[String]) -> Result<()> {
+fn ask(jcmd: &Path, watch: &SignalWatch, pid: u32, words: &[String]) -> Result<()> {
     let mut command = Command::new(jcmd);
     command.arg(pid.to_string()).args(words);
     watch.restore_in(&mut command);

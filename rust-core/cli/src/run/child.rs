@@ -8,11 +8,11 @@ use std::process::{Child, Command, ExitStatus};
 
 use nix::sys::signal::Signal;
 
-use crate::sys::{Watch, send};
+use crate::sys::{SignalWatch, send};
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProgramEnd {
     /// By exit, with this status.
     Code(u8),
     /// By this signal.
@@ -23,7 +23,7 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     pub(crate) pid: u32,
-    pub(crate) end: End,
+    pub(crate) end: ProgramEnd,
 }
 
 /// Runs `command` to its end with our stdin, stdout and stderr.
@@ -31,7 +31,7 @@ pub(crate) struct Finished {
 /// A signal that a process sends to us is passed on to the program. A signal from the terminal
 /// has already reached the program, because it is in our process group.
 pub(crate) fn run(command: &mut Command) -> io::Result<Finished> {
-    let watch = Watch::begin()?;
+    let watch = SignalWatch::begin()?;
     watch.restore_in(command);
     let mut child = command.spawn()?;
     let pid = child.id();
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<Finished> {
     Ok(Finished { pid, end: end_of(status) })
 }
 
-fn wait(watch: &Watch, child: &mut Child) -> io::Result<ExitStatus> {
+fn wait(watch: &SignalWatch, child: &mut Child) -> io::Result<ExitStatus> {
     loop {
         // Check before the first wait too: our parent process may have made us ignore SIGCHLD.
         if let Some(status) = child.try_wait()? {
@@ -52,9 +52,9 @@ fn wait(watch: &Watch, child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
-fn end_of(status: ExitStatus) -> End {
+fn end_of(status: ExitStatus) -> ProgramEnd {
     match (status.code(), status.signal()) {
-        (Some(code), _) => End::Code(code as u8),
-        (None, signal) => End::Signal(signal.unwrap_or(Signal::SIGKILL as i32)),
+        (Some(code), _) => ProgramEnd::Code(code as u8),
+        (None, signal) => ProgramEnd::Signal(signal.unwrap_or(Signal::SIGKILL as i32)),
     }
 }

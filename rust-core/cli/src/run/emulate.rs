@@ -15,7 +15,7 @@ use crate::args::{OnFull, RunArgs, Timing};
 const ENVIRONMENT: &str = "JPORTAL_EMULATED_PT";
 
 /// A prepared unit. Dropping it removes its shared memory.
-pub(crate) struct Unit {
+pub(crate) struct PreparedUnit {
     qemu: PathBuf,
     plugin: OsString,
     shared: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) fn shared_memory_root() -> PathBuf {
     if usable { shm.to_owned() } else { std::env::temp_dir() }
 }
 
-impl Unit {
+impl PreparedUnit {
     /// Finds QEMU and the plugin, and creates a private directory for the shared memory.
     pub(crate) fn prepare(args: &RunArgs) -> Result<Self> {
         let qemu =

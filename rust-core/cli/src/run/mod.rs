@@ -23,13 +23,13 @@ use jportal::file::ring_file;
 use crate::args::RunArgs;
 use crate::decode;
 use crate::messages::{detail, say};
-use child::End;
+use child::ProgramEnd;
 
 /// Runs the program. The exit code is the program's.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     match record(args) {
-        Ok(End::Code(code)) => ExitCode::from(code),
-        Ok(End::Signal(signal)) => {
+        Ok(ProgramEnd::Code(code)) => ExitCode::from(code),
+        Ok(ProgramEnd::Signal(signal)) => {
             crate::sys::die_by(signal);
             // The signal did not kill us, so use the exit status that a shell would use.
             ExitCode::from(128u8.wrapping_add(signal as u8))
@@ -66,24 +66,24 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-fn record(args: &RunArgs) -> Result<End> {
+fn record(args: &RunArgs) -> Result<ProgramEnd> {
     if let Some(pid) = args.pid {
         return attach::record(args, pid);
     }
     let java = locate::java(args.java.as_deref())?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
-    let source = Source::choose(args.emulate, locate::has_intel_pt());
+    let source = TraceSource::choose(args.emulate, locate::has_intel_pt());
     if !args.quiet {
         say(source.message(args.emulate));
     }
     // The unit's shared memory exists as long as `unit` does.
     let (unit, mut command) = match source {
-        Source::Emulated => {
-            let unit = emulate::Unit::prepare(args)?;
+        TraceSource::Emulated => {
+            let unit = emulate::PreparedUnit::prepare(args)?;
             let command = unit.command(&java);
             (Some(unit), command)
         }
-        Source::Perf => {
+        TraceSource::Perf => {
             needs_no_unit(args)?;
             (None, Command::new(&java))
         }
@@ -126,12 +126,12 @@ fn keep_old(output: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
 
 /// The source of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum TraceSource {
     Perf,
     Emulated,
 }
 
-impl Source {
+impl TraceSource {
     fn choose(emulate: bool, present: bool) -> Self {
         if present && !emulate { Self::Perf } else { Self::Emulated }
     }
@@ -173,7 +173,7 @@ fn needs_no_unit(args: &RunArgs) -> Result<()> {
     }
 }
 
-fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
+fn java_flags(args: &RunArgs, output: &Path, source: TraceSource) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
     // The VM logs to stdout by default, which belongs to the program. The recorder's messages
@@ -184,8 +184,12 @@ fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
         "-Xlog:jportal*=off:stdout".into(),
         // With perf, warnings are useful: they report what the kernel does not permit the
         // recording.
-        if source == Source::Perf { "-Xlog:jportal*=warning:stderr" } else { "-Xlog:jportal*=error:stderr" }
-            .into(),
+        if source == TraceSource::Perf {
+            "-Xlog:jportal*=warning:stderr"
+        } else {
+            "-Xlog:jportal*=error:stderr"
+        }
+        .into(),
         file,
     ];
     // The plugin takes the buffer size from its own option, so the VM gets the same size. The
@@ -233,12 +237,12 @@ mod tests {
     #[test]
     fn the_real_unit_is_taken_where_it_is() {
         for (emulate, present, source) in [
-            (false, true, Source::Perf),
-            (true, true, Source::Emulated),
-            (false, false, Source::Emulated),
-            (true, false, Source::Emulated),
+            (false, true, TraceSource::Perf),
+            (true, true, TraceSource::Emulated),
+            (false, false, TraceSource::Emulated),
+            (true, false, TraceSource::Emulated),
         ] {
-            assert_eq!(Source::choose(emulate, present), source);
+            assert_eq!(TraceSource::choose(emulate, present), source);
         }
         let parse = |options: &[&str]| match Cli::try_parse_from(
             ["jportal", "run"].iter().chain(options).chain(&["--", "Main"]),
@@ -249,7 +253,7 @@ mod tests {
         let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
         assert_eq!(java_args(&words(&["java", "-jar", "x"])), words(&["-jar", "x"]));
         assert_eq!(java_args(&words(&["Main", "java"])), words(&["Main", "java"]));
-        let flags = java_flags(&parse(&["--aux", "1m"]), Path::new("/a"), Source::Perf);
+        let flags = java_flags(&parse(&["--aux", "1m"]), Path::new("/a"), TraceSource::Perf);
         assert!(
             flags.iter().any(|f| f == "-XX:JPortalSource=perf")
                 && flags.iter().any(|f| f == "-XX:JPortalBufferSize=1048576")

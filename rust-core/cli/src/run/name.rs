@@ -14,14 +14,14 @@ const TIME: &[u8] = b"0000-00-00_00-00-00";
 
 /// A piece of a file name.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum NamePiece {
     Text(Vec<u8>),
     Time,
 }
 
 /// The pieces of the last component of a path. Only that component is a pattern (`expand_path`
 /// in `jportalRecording.cpp`).
-fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
+fn pieces(name: &OsStr, pid: u32) -> Vec<NamePiece> {
     let (mut all, mut text) = (Vec::new(), Vec::new());
     let mut rest = name.as_bytes();
     while let [first, after @ ..] = rest {
@@ -31,7 +31,7 @@ fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
                 after
             }
             (b'%', [b't', after @ ..]) => {
-                all.extend([Piece::Text(std::mem::take(&mut text)), Piece::Time]);
+                all.extend([NamePiece::Text(std::mem::take(&mut text)), NamePiece::Time]);
                 after
             }
             (b'%', [b'%', after @ ..]) => {
@@ -44,17 +44,17 @@ fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
             }
         };
     }
-    all.push(Piece::Text(text));
+    all.push(NamePiece::Text(text));
     all
 }
 
 /// Whether the VM may have made `name` from the pieces.
-fn fits(pieces: &[Piece], name: &OsStr) -> bool {
+fn fits(pieces: &[NamePiece], name: &OsStr) -> bool {
     let mut rest = name.as_bytes();
     for piece in pieces {
         let after = match piece {
-            Piece::Text(text) => rest.strip_prefix(&text[..]),
-            Piece::Time => {
+            NamePiece::Text(text) => rest.strip_prefix(&text[..]),
+            NamePiece::Time => {
                 rest.split_at_checked(TIME.len()).and_then(|(time, after)| is_time(time).then_some(after))
             }
         };
@@ -74,7 +74,7 @@ fn is_time(text: &[u8]) -> bool {
 /// one that fits, if there is one.
 pub(crate) fn find(pattern: &Path, pid: u32, since: SystemTime) -> Option<PathBuf> {
     let pieces = pieces(pattern.file_name()?, pid);
-    if let [Piece::Text(text)] = &pieces[..] {
+    if let [NamePiece::Text(text)] = &pieces[..] {
         let path = pattern.with_file_name(std::ffi::OsString::from_vec(text.clone()));
         return path.exists().then_some(path);
     }

@@ -19,18 +19,18 @@ use jportal::validate::jacoco::{JacocoComparison, Listing, MarksAnalysis};
 
 use crate::args::VerifyArgs;
 use crate::check::checker;
-use crate::output::{Kind, put_text, put_value};
+use crate::output::{ResultKind, put_text, put_value};
 use crate::run::locate;
-use crate::{Outcome, decode, say};
+use crate::{CommandOutcome, decode, say};
 
-const KIND: Kind = Kind::new("verify-jacoco", None);
+const KIND: ResultKind = ResultKind::new("verify-jacoco", None);
 
 const LISTING: &str = include_str!("../../java/JacocoListing.java");
 /// The directory of the jars of Debian's packages libjacoco-java and libasm-java.
 const DEBIAN: &str = "/usr/share/java";
 const JARS: [&str; 4] = ["org.jacoco.core.jar", "asm.jar", "asm-tree.jar", "asm-commons.jar"];
 
-pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<Outcome> {
+pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     let wanted = |m: &Method| {
         let hidden = m.class_name.contains("/0x") || m.class_name.contains("+0x");
@@ -60,10 +60,10 @@ pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<Outcome> {
     }
     if comparison.total.probes.hit == 0 {
         say("JaCoCo hit no probe in the classes compared: is the .exec file of this program?");
-        return Ok(Outcome::Findings);
+        return Ok(CommandOutcome::Findings);
     }
     let clean = check.is_none_or(|c| c.is_clean());
-    Ok(if comparison.equal() && clean { Outcome::Done } else { Outcome::Findings })
+    Ok(if comparison.equal() && clean { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 /// Runs the Java program and reads its listing.

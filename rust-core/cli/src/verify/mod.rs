@@ -21,13 +21,13 @@ use jportal::{Capture, Method, Tid, Tsc};
 use crate::args::{FormatArgs, VerifyArgs};
 use crate::check::checker;
 use crate::look::Look;
-use crate::output::{Kind, put_text, put_value};
-use crate::{Outcome, decode, say};
+use crate::output::{ResultKind, put_text, put_value};
+use crate::{CommandOutcome, decode, say};
 
-const ORACLE: Kind = Kind::new("verify-oracle", Some("threads"));
-const AGAINST: Kind = Kind::new("verify-against", None);
+const ORACLE: ResultKind = ResultKind::new("verify-oracle", Some("threads"));
+const AGAINST: ResultKind = ResultKind::new("verify-against", None);
 
-pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
+pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {
     match (&args.oracle, &args.against, &args.jacoco) {
         (Some(oracle), ..) => with_oracle(args, oracle),
         (_, Some(reference), _) => against(args, reference),
@@ -46,7 +46,7 @@ fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
 
 /// Compares the thread named by `--thread` (default `main`) with the same thread of another
 /// recording.
-fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
+fn against(args: &VerifyArgs, reference: &Path) -> Result<CommandOutcome> {
     let thread = match &args.decode.threads[..] {
         [] => "main",
         [one] => one,
@@ -96,13 +96,13 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
     }
     if comparison.matched == 0 {
         say("no bytecode was compared: is there such a thread, and are there such classes?");
-        return Ok(Outcome::Findings);
+        return Ok(CommandOutcome::Findings);
     }
     let passed = if args.allow_gaps { comparison.agrees() } else { comparison.equal() };
-    Ok(if passed { Outcome::Done } else { Outcome::Findings })
+    Ok(if passed { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
-fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
+fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     let mut logs = open_logs(oracle)?;
     let recording = capture.recording();
@@ -141,13 +141,13 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     show(&args.decode.format, &verdict, errors, look.as_ref(), check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
-        return Ok(Outcome::Findings);
+        return Ok(CommandOutcome::Findings);
     }
     let clean = check.is_none_or(|c| c.is_clean());
     // A decoder that contradicts itself is wrong, even if no probe lies at the contradiction.
     let sound = errors.native_flow + errors.reconstruct == 0;
     let passed = if args.allow_gaps { verdict.exact } else { verdict.complete && sound };
-    Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
+    Ok(if passed && clean { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
 /// Number of places where the decoder contradicts itself. The flow has a gap there.

@@ -5,7 +5,7 @@
 use jportal::export::view::ViewMeta;
 use jportal::{Answer, Capture};
 
-use crate::args::{CommonArgs, Known, Place, ViewArgs};
+use crate::args::{CommonArgs, EventProvenance, RecordingPlace, ViewArgs};
 use crate::report::Subject;
 
 /// Warnings that the page shows.
@@ -64,20 +64,20 @@ fn selection(args: &CommonArgs) -> Vec<String> {
     notes
 }
 
-fn place(place: Place) -> String {
+fn place(place: RecordingPlace) -> String {
     match place {
-        Place::Nanos(nanos) => format!("{} s", nanos as f64 / 1e9),
-        Place::Tsc(tsc) => format!("TSC {tsc}"),
-        Place::Event(number) => format!("event {number}"),
+        RecordingPlace::Nanos(nanos) => format!("{} s", nanos as f64 / 1e9),
+        RecordingPlace::Tsc(tsc) => format!("TSC {tsc}"),
+        RecordingPlace::Event(number) => format!("event {number}"),
     }
 }
 
-const fn provenance(known: Known) -> &'static str {
+const fn provenance(known: EventProvenance) -> &'static str {
     match known {
-        Known::Decoded => "decoded",
-        Known::Projected => "placed",
-        Known::Recovered => "filled",
-        Known::Lost => "gaps",
+        EventProvenance::Decoded => "decoded",
+        EventProvenance::Projected => "placed",
+        EventProvenance::Recovered => "filled",
+        EventProvenance::Lost => "gaps",
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn places_have_units() {
-        let all = [Place::Nanos(1_500_000_000), Place::Tsc(7), Place::Event(9)];
+        let all = [RecordingPlace::Nanos(1_500_000_000), RecordingPlace::Tsc(7), RecordingPlace::Event(9)];
         assert_eq!(all.map(place), ["1.5 s", "TSC 7", "event 9"]);
     }
 }

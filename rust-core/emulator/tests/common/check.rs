@@ -19,8 +19,8 @@ use libipt::insn::InsnDecoder;
 
 use libipt::status::Status;
 
-use super::truth::{Block, Entry, read_code, read_core};
-use super::{CoreTrace, Run, switch};
+use super::truth::{TruthBlock, TruthEntry, read_code, read_core};
+use super::{CoreTrace, GuestRun, switch};
 
 /// Results of a comparison.
 #[derive(Debug, Default, Clone)]
@@ -72,15 +72,15 @@ fn read(memory: &Memory, address: u64, to: &mut [u8]) -> i32 {
 /// The instructions that must come next.
 #[derive(Clone)]
 struct Expected {
-    entries: Rc<Vec<Entry>>,
-    blocks: Rc<Vec<Block>>,
+    entries: Rc<Vec<TruthEntry>>,
+    blocks: Rc<Vec<TruthBlock>>,
     at: usize,
     next: usize,
     memory: Memory,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum ExpectedStep {
     Instruction(u64),
     Lost,
     Recovered,
@@ -90,33 +90,35 @@ enum Next {
 }
 
 impl Expected {
-    fn peek(&mut self) -> Next {
+    fn peek(&mut self) -> ExpectedStep {
         while let Some(&entry) = self.entries.get(self.at) {
             match entry {
-                Entry::Retired { id, n } => {
+                TruthEntry::Retired { id, n } => {
                     let block = &self.blocks[id as usize - 1];
                     if self.next < n as usize {
                         if self.next == 0 {
                             write(&self.memory, block.address, &block.bytes);
                         }
-                        return Next::Instruction(block.address + u64::from(block.offsets[self.next]));
+                        return ExpectedStep::Instruction(
+                            block.address + u64::from(block.offsets[self.next]),
+                        );
                     }
                     self.next = 0;
                     self.at += 1;
                 }
-                Entry::SwitchIn(_) | Entry::SwitchOut(_) => self.at += 1,
-                Entry::Lost => return Next::Lost,
-                Entry::Recovered(_) => return Next::Recovered,
-                Entry::Truncated(position) => return Next::Truncated(position),
-                Entry::Psb(position) => return Next::Psb(position),
+                TruthEntry::SwitchIn(_) | TruthEntry::SwitchOut(_) => self.at += 1,
+                TruthEntry::Lost => return ExpectedStep::Lost,
+                TruthEntry::Recovered(_) => return ExpectedStep::Recovered,
+                TruthEntry::Truncated(position) => return ExpectedStep::Truncated(position),
+                TruthEntry::Psb(position) => return ExpectedStep::Psb(position),
             }
         }
-        Next::End
+        ExpectedStep::End
     }
 
     fn skip(&mut self) {
         match self.entries.get(self.at) {
-            Some(Entry::Retired { .. }) => self.next += 1,
+            Some(TruthEntry::Retired { .. }) => self.next += 1,
             _ => self.at += 1,
         }
     }
@@ -127,12 +129,12 @@ impl Expected {
         let mut n = 0;
         loop {
             match self.peek() {
-                Next::End => return n,
-                Next::Recovered => {
+                ExpectedStep::End => return n,
+                ExpectedStep::Recovered => {
                     self.skip();
                     return n;
                 }
-                Next::Instruction(_) => n += 1,
+                ExpectedStep::Instruction(_) => n += 1,
                 _ => {}
             }
             self.skip();
@@ -141,7 +143,7 @@ impl Expected {
 }
 
 /// A decoder of `bytes` that reads code from `memory`.
-fn decoder<'a>(bytes: &'a mut [u8], run: &Run, memory: &Memory) -> InsnDecoder<'a> {
+fn decoder<'a>(bytes: &'a mut [u8], run: &GuestRun, memory: &Memory) -> InsnDecoder<'a> {
     let mut builder: EncoderDecoderBuilder<InsnDecoder<'_>> = InsnDecoder::builder();
     let config = run.unit.config();
     if let Some(mtc) = config.packets.mtc_period {
@@ -158,7 +160,7 @@ fn decoder<'a>(bytes: &'a mut [u8], run: &Run, memory: &Memory) -> InsnDecoder<'
 
 /// Checks every core; panics at the first difference. Every `cold_every`-th PSB of a segment is
 /// also decoded from a cold start; 0: none.
-pub fn check(run: &Run, cold_every: usize) -> Matched {
+pub fn check(run: &GuestRun, cold_every: usize) -> Matched {
     let directory = run.truth_directory();
     let blocks = read_code(&directory);
     let mut sum = Matched::default();
@@ -184,7 +186,7 @@ pub fn check(run: &Run, cold_every: usize) -> Matched {
             .decode(&mut bytes);
             begin = end;
         }
-        assert_eq!(expected.peek(), Next::End, "core {n}: executed, but not decoded");
+        assert_eq!(expected.peek(), ExpectedStep::End, "core {n}: executed, but not decoded");
     }
     sum
 }
@@ -216,7 +218,7 @@ fn ends(decoder: &InsnDecoder<'_>, len: u64) -> bool {
 struct Segment<'a> {
     core: usize,
     base: u64,
-    run: &'a Run,
+    run: &'a GuestRun,
     expected: &'a mut Expected,
     sum: &'a mut Matched,
     cold_every: usize,
@@ -245,7 +247,7 @@ impl Segment<'_> {
                 // reaches before the loss: what completes them, the end of a packet or the
                 // TIP.PGD after a FUP, is lost.
                 Err(e) if e.code() == PtErrorCode::Nomap && ends(&decoder, len) => break,
-                Err(e) if self.expected.peek() == Next::Lost => panic!("{e} while packets are lost"),
+                Err(e) if self.expected.peek() == ExpectedStep::Lost => panic!("{e} while packets are lost"),
                 Err(e) => self.fail(&decoder, &e.to_string()),
             }
         }
@@ -271,7 +273,7 @@ impl Segment<'_> {
     }
 
     fn pass_psbs(&mut self, bytes: &mut [u8]) {
-        while let Next::Psb(position) = self.expected.peek() {
+        while let ExpectedStep::Psb(position) = self.expected.peek() {
             self.expected.skip();
             self.psbs += 1;
             if self.cold_every > 0 && self.psbs.is_multiple_of(self.cold_every) {
@@ -282,13 +284,13 @@ impl Segment<'_> {
 
     fn compare(&mut self, ip: u64, decoder: &InsnDecoder<'_>) {
         match self.expected.peek() {
-            Next::Instruction(a) if a == ip => {
+            ExpectedStep::Instruction(a) if a == ip => {
                 self.sum.instructions += 1;
                 *self.sum.counts.entry(ip).or_default() += 1;
                 self.expected.skip();
             }
             // After packets are lost, a decoder continues up to the next branch.
-            Next::Lost | Next::Truncated(_) => {}
+            ExpectedStep::Lost | ExpectedStep::Truncated(_) => {}
             other => self.fail(decoder, &format!("decoded {ip:#x}, executed {other:x?}")),
         }
     }
@@ -326,10 +328,10 @@ impl Segment<'_> {
                     Err(e) => self.fail(&decoder, &format!("cold start: {e}")),
                 }
             }
-            while let Next::Psb(_) = expected.peek() {
+            while let ExpectedStep::Psb(_) = expected.peek() {
                 expected.skip();
             }
-            let Next::Instruction(want) = expected.peek() else { return };
+            let ExpectedStep::Instruction(want) = expected.peek() else { return };
             match decoder.decode_next() {
                 Ok((insn, after)) => {
                     if insn.ip() != want {
@@ -350,8 +352,8 @@ impl Segment<'_> {
         let mut probe = self.expected.clone();
         loop {
             match probe.peek() {
-                Next::End => return,
-                Next::Truncated(_) => break,
+                ExpectedStep::End => return,
+                ExpectedStep::Truncated(_) => break,
                 _ => probe.skip(),
             }
         }
@@ -362,7 +364,7 @@ impl Segment<'_> {
 
 /// Checks that AUX records cover the stream exactly once, each within one thread's stay, and
 /// that switches alternate.
-fn check_records(n: usize, core: &CoreTrace, entries: &[Entry], sum: &mut Matched) {
+fn check_records(n: usize, core: &CoreTrace, entries: &[TruthEntry], sum: &mut Matched) {
     let mut position = 0;
     let mut running = None;
     let mut stays = stays(entries).into_iter().peekable();
@@ -423,13 +425,13 @@ fn check_times(n: usize, core: &CoreTrace) {
 }
 
 /// (stream position of the end, thread) of each stay.
-fn stays(entries: &[Entry]) -> Vec<(u64, u32)> {
+fn stays(entries: &[TruthEntry]) -> Vec<(u64, u32)> {
     let mut tid = 0;
     let mut list = Vec::new();
     for entry in entries {
         match *entry {
-            Entry::SwitchIn(t) => tid = t,
-            Entry::SwitchOut(position) => list.push((position, tid)),
+            TruthEntry::SwitchIn(t) => tid = t,
+            TruthEntry::SwitchOut(position) => list.push((position, tid)),
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ pub struct CoreTrace {
 
 /// A finished run.
 #[derive(Debug)]
-pub struct Run {
+pub struct GuestRun {
     /// Directory of the run's files.
     pub directory: tempfile::TempDir,
     /// One trace per virtual core.
@@ -42,7 +42,7 @@ pub struct Run {
     pub elapsed: Duration,
 }
 
-impl Run {
+impl GuestRun {
     /// A counter of the unit.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.unit.counter(counter)
@@ -120,13 +120,13 @@ pub fn guest() -> &'static Path {
 }
 
 /// Runs `scenario n` of the guest program.
-pub fn run_guest(scenario: &str, n: u64, setup: &Setup) -> Run {
+pub fn run_guest(scenario: &str, n: u64, setup: &Setup) -> GuestRun {
     let number = n.to_string();
     run(&[guest().to_str().unwrap(), scenario, &number], setup)
 }
 
 /// Runs a program under QEMU and drains its rings meanwhile.
-pub fn run(program: &[&str], setup: &Setup) -> Run {
+pub fn run(program: &[&str], setup: &Setup) -> GuestRun {
     let directory = tempfile::tempdir().unwrap();
     let rings = directory.path().join("rings");
     let log = directory.path().join("log");
@@ -150,7 +150,7 @@ pub fn run(program: &[&str], setup: &Setup) -> Run {
     let (unit, cores, output) = drain(child, &rings, setup);
     let elapsed = start.elapsed();
     let log = std::fs::read_to_string(log).unwrap_or_default();
-    Run { directory, cores, output, unit, log, elapsed }
+    GuestRun { directory, cores, output, unit, log, elapsed }
 }
 
 fn drain(mut child: Child, rings: &Path, setup: &Setup) -> (EmulatedUnit, Vec<CoreTrace>, Output) {

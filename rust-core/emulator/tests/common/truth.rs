@@ -10,7 +10,7 @@ use jportal_emulator::truth::{FIRST_MARKER, LOST, PSB, RECOVERED, SWITCH_IN, SWI
 
 /// A translated block.
 #[derive(Debug)]
-pub struct Block {
+pub struct TruthBlock {
     /// Address of the first instruction.
     pub address: u64,
     /// Code bytes.
@@ -20,7 +20,7 @@ pub struct Block {
 }
 
 /// All translated blocks. Block number 1 is the first element.
-pub fn read_code(directory: &Path) -> Rc<Vec<Block>> {
+pub fn read_code(directory: &Path) -> Rc<Vec<TruthBlock>> {
     let data = std::fs::read(directory.join("code")).unwrap();
     let mut rest = &data[..];
     let mut blocks = Vec::new();
@@ -32,14 +32,14 @@ pub fn read_code(directory: &Path) -> Rc<Vec<Block>> {
         rest = &tail[len..];
         let mut decoder = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE);
         let offsets = (0..n).map(|_| (decoder.decode().ip() - address) as u16).collect();
-        blocks.push(Block { address, bytes, offsets });
+        blocks.push(TruthBlock { address, bytes, offsets });
     }
     Rc::new(blocks)
 }
 
 /// One entry of a core's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum TruthEntry {
     /// The first `n` instructions of block `id` retired.
     Retired { id: u32, n: u32 },
     /// This thread entered the core.
@@ -57,7 +57,7 @@ pub enum Entry {
 }
 
 /// The record of core `core`.
-pub fn read_core(directory: &Path, core: usize) -> Rc<Vec<Entry>> {
+pub fn read_core(directory: &Path, core: usize) -> Rc<Vec<TruthEntry>> {
     let data = std::fs::read(directory.join(format!("core{core}"))).unwrap();
     let words: Vec<u32> = data.chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())).collect();
     let mut entries = Vec::new();
@@ -65,13 +65,13 @@ pub fn read_core(directory: &Path, core: usize) -> Rc<Vec<Entry>> {
     let wide = |i: usize| u64::from(words[i + 1]) | u64::from(words[i + 2]) << 32;
     while i < words.len() {
         let (entry, len) = match words[i] {
-            id if id < FIRST_MARKER => (Entry::Retired { id, n: words[i + 1] }, 2),
-            SWITCH_IN => (Entry::SwitchIn(words[i + 1]), 2),
-            SWITCH_OUT => (Entry::SwitchOut(wide(i)), 3),
-            LOST => (Entry::Lost, 1),
-            RECOVERED => (Entry::Recovered(wide(i)), 3),
-            PSB => (Entry::Psb(wide(i)), 3),
-            TRUNCATED => (Entry::Truncated(wide(i)), 3),
+            id if id < FIRST_MARKER => (TruthEntry::Retired { id, n: words[i + 1] }, 2),
+            SWITCH_IN => (TruthEntry::SwitchIn(words[i + 1]), 2),
+            SWITCH_OUT => (TruthEntry::SwitchOut(wide(i)), 3),
+            LOST => (TruthEntry::Lost, 1),
+            RECOVERED => (TruthEntry::Recovered(wide(i)), 3),
+            PSB => (TruthEntry::Psb(wide(i)), 3),
+            TRUNCATED => (TruthEntry::Truncated(wide(i)), 3),
             other => panic!("unknown word {other:#x} at {i}"),
         };
         entries.push(entry);

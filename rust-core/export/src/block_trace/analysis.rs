@@ -23,7 +23,7 @@ pub type Output = Box<dyn Write + Send>;
 
 /// What a block trace contains.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct BlockTraceOptions {
     /// The form of event numbers.
     pub format: Format,
     /// Whether words are written in zlib streams of 1 MiB each.
@@ -40,7 +40,7 @@ pub struct Options {
     pub exclude: Exclude,
 }
 
-impl Default for Options {
+impl Default for BlockTraceOptions {
     /// What JBInsTrace writes.
     fn default() -> Self {
         Self {
@@ -61,7 +61,7 @@ pub struct BlockTraceAnalysis<F> {
     shapes: Shapes,
     steps: Steps,
     scoped: bool,
-    options: Options,
+    options: BlockTraceOptions,
     open: F,
     error: Mutex<Option<Error>>,
     threads: Vec<(ThreadTrace, Open)>,
@@ -79,7 +79,7 @@ where
     pub fn new(
         methods: Arc<MethodTable>,
         inlined: Arc<Inlined>,
-        options: Options,
+        options: BlockTraceOptions,
         scope: impl Fn(&Method) -> bool,
         open: F,
     ) -> Result<Self, Error> {
@@ -107,7 +107,7 @@ impl<F> BlockTraceAnalysis<F> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.into());
     }
     fn header(&self, info: &ThreadInfo) -> Header {
-        let Options { format, zlib, unwinds, natives, receivers, times, .. } = self.options;
+        let BlockTraceOptions { format, zlib, unwinds, natives, receivers, times, .. } = self.options;
         Header {
             format,
             zlib,

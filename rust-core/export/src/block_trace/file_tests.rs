@@ -19,7 +19,7 @@ use crate::Error;
 
 #[test]
 fn words_are_those_of_the_paper() {
-    let (file, _) = written(methods(), Options::default(), is_application, &flow(true));
+    let (file, _) = written(methods(), BlockTraceOptions::default(), is_application, &flow(true));
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!(file[..8], *b"JPBLOCKS");
     // 48 bytes, and the name `t1` with six zeros.
@@ -37,10 +37,10 @@ fn words_are_those_of_the_paper() {
 fn both_forms_and_zlib_hold_the_same_events() {
     // 2.8 MiB of words.
     let rounds: Vec<Event> = (0..800).flat_map(|_| flow(true)).collect();
-    let plain = written(methods(), Options::default(), |_| true, &rounds).0;
+    let plain = written(methods(), BlockTraceOptions::default(), |_| true, &rounds).0;
     let expected = read(&plain);
     for (format, zlib) in [(Format::Jbi64, false), (Format::Jbi32, true), (Format::Jbi64, true)] {
-        let options = Options { format, zlib, ..Options::default() };
+        let options = BlockTraceOptions { format, zlib, ..BlockTraceOptions::default() };
         let (file, _) = written(methods(), options, |_| true, &rounds);
         assert_eq!(read(&file), expected, "{format:?} {zlib}");
         if zlib {
@@ -75,8 +75,12 @@ fn there_must_be_room_for_all_methods_and_blocks() {
 
 #[test]
 fn files_that_are_cut_or_damaged() {
-    let (file, _) =
-        written(methods(), Options { unwinds: true, ..Options::default() }, |_| true, &flow(true));
+    let (file, _) = written(
+        methods(),
+        BlockTraceOptions { unwinds: true, ..BlockTraceOptions::default() },
+        |_| true,
+        &flow(true),
+    );
     let last = |file: &[u8]| Reader::new(file).unwrap().last().unwrap();
     assert!(last(&file).is_ok());
     for cut in [56, 57, 60, file.len() - 12, file.len() - 4, file.len() - 1] {
@@ -90,7 +94,7 @@ fn files_that_are_cut_or_damaged() {
     let at = other.len() - 8;
     other[at] ^= 1;
     assert!(matches!(last(&other), Err(ReadError::Damaged { .. })), "the number of words");
-    let zlib = Options { zlib: true, ..Options::default() };
+    let zlib = BlockTraceOptions { zlib: true, ..BlockTraceOptions::default() };
     let (packed, _) = written(methods(), zlib, |_| true, &flow(true));
     let mut rng = fastrand::Rng::with_seed(7);
     for file in [&file, &packed] {
@@ -122,7 +126,7 @@ fn an_output_that_fails_is_reported() {
     };
     let new = || {
         let inlined = Arc::new(Inlined::default());
-        BlockTraceAnalysis::new(methods(), inlined, Options::default(), |_| true, open).unwrap()
+        BlockTraceAnalysis::new(methods(), inlined, BlockTraceOptions::default(), |_| true, open).unwrap()
     };
     let mut trace = new();
     feed(&mut trace, 1, &flow(true));

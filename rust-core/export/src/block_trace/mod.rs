@@ -17,11 +17,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use analysis::{BlockTraceAnalysis, BlockTraceThread, Options, Output};
+pub use analysis::{BlockTraceAnalysis, BlockTraceOptions, BlockTraceThread, Output};
 pub use format::Format;
 pub use index::write_methods;
 pub use reader::{ReadError, Reader};
-pub use record::{Header, Mark, Receiver, Record};
+pub use record::{BlockTraceRecord, Header, Mark, Receiver};
 pub use report::{BlockTrace, ThreadTrace};
 
 pub use jportal_analyses::block_trace::{Known, Left};

@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use jportal_analyses::block_trace::{Known, Left};
 
 use super::format::{Format, Type};
-use super::record::{HEAD, Header, Mark, Receiver, Record, kind};
+use super::record::{BlockTraceRecord, HEAD, Header, Mark, Receiver, kind};
 use super::stream::{NONE, PIECE};
 
 /// Bytes of the longest name of a thread.
@@ -130,18 +130,18 @@ impl<R: Read> Reader<R> {
         self.words += 1;
         Ok(u64::from_le_bytes(bytes))
     }
-    fn record(&mut self) -> Result<Record, ReadError> {
+    fn record(&mut self) -> Result<BlockTraceRecord, ReadError> {
         let format = self.header.format;
         let word = self.word()?;
         if let Some((kind, length)) = format.escaped(word) {
-            return self.mark(kind, length).map(Record::Mark);
+            return self.mark(kind, length).map(BlockTraceRecord::Mark);
         }
         let (r#type, method, block) = format.split(word);
         Ok(match r#type {
-            t if t == Type::Class as u8 => Record::ClassLoaded { class: word as u32 },
-            t if t == Type::End as u8 => Record::End { method },
-            t if t == Type::Block as u8 => Record::Block { method, block },
-            _ => Record::Start { method, receiver: self.receiver(block)? },
+            t if t == Type::Class as u8 => BlockTraceRecord::ClassLoaded { class: word as u32 },
+            t if t == Type::End as u8 => BlockTraceRecord::End { method },
+            t if t == Type::Block as u8 => BlockTraceRecord::Block { method, block },
+            _ => BlockTraceRecord::Start { method, receiver: self.receiver(block)? },
         })
     }
     fn receiver(&mut self, words: u32) -> Result<Option<Receiver>, ReadError> {
@@ -182,7 +182,7 @@ fn exactly(input: &mut impl Read, to: &mut [u8], cut: ReadError) -> Result<(), R
 }
 
 impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Record, ReadError>;
+    type Item = Result<BlockTraceRecord, ReadError>;
 
     /// The next event. The last one is [`Mark::Complete`], or an error.
     fn next(&mut self) -> Option<Self::Item> {

@@ -102,7 +102,7 @@ pub enum Receiver {
 
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Record {
+pub enum BlockTraceRecord {
     /// A class was loaded. Captures of today do not say it.
     ClassLoaded {
         /// Number of the class.

@@ -15,23 +15,23 @@ use jportal_units::{Bci, MethodId, Tsc};
 use super::example::{F, Files, G, H, INIT, MAIN, flow, methods};
 use super::*;
 
-fn block(method: u32, block: u32) -> Record {
-    Record::Block { method, block }
+fn block(method: u32, block: u32) -> BlockTraceRecord {
+    BlockTraceRecord::Block { method, block }
 }
-fn end(method: u32) -> Record {
-    Record::End { method }
+fn end(method: u32) -> BlockTraceRecord {
+    BlockTraceRecord::End { method }
 }
-fn start(method: u32) -> Record {
-    Record::Start { method, receiver: None }
+fn start(method: u32) -> BlockTraceRecord {
+    BlockTraceRecord::Start { method, receiver: None }
 }
-fn start_of(method: u32, class: u32) -> Record {
-    Record::Start { method, receiver: Some(Receiver::Declared(class)) }
+fn start_of(method: u32, class: u32) -> BlockTraceRecord {
+    BlockTraceRecord::Start { method, receiver: Some(Receiver::Declared(class)) }
 }
 
 /// The file of thread 1, and the report.
 pub(super) fn written(
     methods: Arc<MethodTable>,
-    options: Options,
+    options: BlockTraceOptions,
     scope: impl Fn(&Method) -> bool,
     events: &[Event],
 ) -> (Vec<u8>, BlockTrace) {
@@ -45,15 +45,15 @@ pub(super) fn written(
     (files.get("1"), report)
 }
 
-pub(super) fn read(file: &[u8]) -> Vec<Record> {
-    let mut all: Vec<Record> = Reader::new(file).unwrap().collect::<Result<_, _>>().unwrap();
-    assert!(matches!(all.pop(), Some(Record::Mark(Mark::Complete { .. }))));
+pub(super) fn read(file: &[u8]) -> Vec<BlockTraceRecord> {
+    let mut all: Vec<BlockTraceRecord> = Reader::new(file).unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(matches!(all.pop(), Some(BlockTraceRecord::Mark(Mark::Complete { .. }))));
     all
 }
 
 /// The events of two methods `a/A.f` and `a/A.g`, static, `iload_0; ifeq 8; iconst_1; goto 9;
 /// iconst_0(8); ireturn(9)`: blocks at 0, 4, 8 and 9.
-fn small(options: Options, events: &[Event]) -> (Vec<Record>, BlockTrace) {
+fn small(options: BlockTraceOptions, events: &[Event]) -> (Vec<BlockTraceRecord>, BlockTrace) {
     let mut t = MethodTable::default();
     t.push(method("f", jportal_bytecode::testing::BRANCHY));
     t.push(method("g", jportal_bytecode::testing::BRANCHY));
@@ -64,7 +64,7 @@ fn small(options: Options, events: &[Event]) -> (Vec<Record>, BlockTrace) {
 
 #[test]
 fn e1_has_the_blocks_that_were_worked_out_by_hand() {
-    let options = Options::default();
+    let options = BlockTraceOptions::default();
     let (file, report) = written(methods(), options, is_application, &flow(true));
     let records = read(&file);
     let beginning = [
@@ -89,7 +89,7 @@ fn e1_has_the_blocks_that_were_worked_out_by_hand() {
     assert_eq!(records[records.len() - 3..], [block(F, 3), end(F), end(MAIN)]);
     let mut blocks: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for record in &records {
-        if let Record::Block { method, block } = record {
+        if let BlockTraceRecord::Block { method, block } = record {
             *blocks.entry((*method, *block)).or_default() += 1;
         }
     }
@@ -105,12 +105,12 @@ fn e1_has_the_blocks_that_were_worked_out_by_hand() {
 
 #[test]
 fn the_jre_is_traced_on_request() {
-    let (file, _) = written(methods(), Options::default(), |_| true, &flow(true));
+    let (file, _) = written(methods(), BlockTraceOptions::default(), |_| true, &flow(true));
     let header = Reader::new(&file[..]).unwrap().header().clone();
     assert!(!header.scoped && header.methods == 6 && header.name == "t1" && header.tid == 1);
     let constructor = [start(super::example::OBJECT), block(super::example::OBJECT, 0)];
     assert!(read(&file).windows(2).any(|w| w == constructor));
-    let (file, _) = written(methods(), Options::default(), is_application, &flow(true));
+    let (file, _) = written(methods(), BlockTraceOptions::default(), is_application, &flow(true));
     assert!(Reader::new(&file[..]).unwrap().header().scoped);
 }
 
@@ -143,33 +143,33 @@ fn what_is_not_known_is_marked() {
         bytecode(77, 3),
         bytecode(77, 4),
     ];
-    let (records, report) = small(Options::default(), &events);
+    let (records, report) = small(BlockTraceOptions::default(), &events);
     let lost = |stack_lost| Mark::Gap { stack_lost, bytes: Some(100), reason: "truncated".to_owned() };
     let expected = [
         start(0),
         block(0, 0),
-        Record::Mark(lost(false)),
-        Record::Mark(Mark::At { method: 0, bci: 5 }),
-        Record::Mark(Mark::Orphans { bytecodes: 2 }),
-        Record::Mark(lost(true)),
-        Record::Mark(Mark::Found { method: 1 }),
+        BlockTraceRecord::Mark(lost(false)),
+        BlockTraceRecord::Mark(Mark::At { method: 0, bci: 5 }),
+        BlockTraceRecord::Mark(Mark::Orphans { bytecodes: 2 }),
+        BlockTraceRecord::Mark(lost(true)),
+        BlockTraceRecord::Mark(Mark::Found { method: 1 }),
         block(1, 2),
-        Record::Mark(Mark::Lost { method: 1, ended: false }),
-        Record::Mark(Mark::Known(Known::Recovered)),
+        BlockTraceRecord::Mark(Mark::Lost { method: 1, ended: false }),
+        BlockTraceRecord::Mark(Mark::Known(Known::Recovered)),
         start(0),
         block(0, 0),
-        Record::Mark(Mark::Known(Known::Projected)),
+        BlockTraceRecord::Mark(Mark::Known(Known::Projected)),
         block(0, 2),
-        Record::Mark(Mark::Unresolved {
+        BlockTraceRecord::Mark(Mark::Unresolved {
             method: 0,
             from: Some(1),
             to: None,
             callers: 2,
             cause: "empty-diamond".to_owned(),
         }),
-        Record::Mark(Mark::Known(Known::Decoded)),
-        Record::Mark(Mark::Lost { method: 0, ended: true }),
-        Record::Mark(Mark::NoBlocks { method: 77, bytecodes: 2 }),
+        BlockTraceRecord::Mark(Mark::Known(Known::Decoded)),
+        BlockTraceRecord::Mark(Mark::Lost { method: 0, ended: true }),
+        BlockTraceRecord::Mark(Mark::NoBlocks { method: 77, bytecodes: 2 }),
     ];
     assert_eq!(records, expected);
     let t = &report.threads[0];
@@ -192,9 +192,10 @@ fn a_stretch_alone_makes_its_method_inexact() {
         let mut t = MethodTable::default();
         t.push(method("f", jportal_bytecode::testing::BRANCHY));
         t.push(method("g", jportal_bytecode::testing::BRANCHY));
-        let (file, report) = written(Arc::new(t), Options::default(), |m| &*m.name == scope, &events(0));
+        let (file, report) =
+            written(Arc::new(t), BlockTraceOptions::default(), |m| &*m.name == scope, &events(0));
         assert_eq!(report.exact, exact, "{scope}");
-        let marks = read(&file).iter().filter(|r| matches!(r, Record::Mark(_))).count();
+        let marks = read(&file).iter().filter(|r| matches!(r, BlockTraceRecord::Mark(_))).count();
         assert_eq!(marks, 1, "the mark stands there in either scope");
     }
 }
@@ -221,7 +222,7 @@ fn exceptions_are_marked_on_request() {
         bytecode(0, 9),
         leave(0),
     ];
-    let (strict, report) = small(Options::default(), &events);
+    let (strict, report) = small(BlockTraceOptions::default(), &events);
     let called = [start(1), block(1, 0)];
     let expected =
         [&[start(0), block(0, 0)][..], &called, &[block(0, 2)], &called, &called, &[block(0, 3), end(0)]];
@@ -229,18 +230,20 @@ fn exceptions_are_marked_on_request() {
     assert_eq!(strict, expected, "an end is written at returns only, and the handler's block once");
     let t = &report.threads[0];
     assert_eq!((t.unwinds, t.unstarted, t.forced, t.catches, t.starts.total()), (1, 1, 2, 1, 4));
-    let (records, _) = small(Options { unwinds: true, ..Options::default() }, &events);
-    let left = |how| Record::Mark(Mark::Left { method: 1, how });
+    let (records, _) = small(BlockTraceOptions { unwinds: true, ..BlockTraceOptions::default() }, &events);
+    let left = |how| BlockTraceRecord::Mark(Mark::Left { method: 1, how });
     let with = [
         left(Left::Unwind),
-        Record::Mark(Mark::Catch { method: 0, bci: 8 }),
+        BlockTraceRecord::Mark(Mark::Catch { method: 0, bci: 8 }),
         left(Left::Unstarted),
         left(Left::PopFrame),
         left(Left::EarlyReturn),
     ];
-    let marks: Vec<Record> = records.iter().filter(|r| matches!(r, Record::Mark(_))).cloned().collect();
+    let marks: Vec<BlockTraceRecord> =
+        records.iter().filter(|r| matches!(r, BlockTraceRecord::Mark(_))).cloned().collect();
     assert_eq!(marks, with);
-    let rest: Vec<Record> = records.into_iter().filter(|r| !matches!(r, Record::Mark(_))).collect();
+    let rest: Vec<BlockTraceRecord> =
+        records.into_iter().filter(|r| !matches!(r, BlockTraceRecord::Mark(_))).collect();
     assert_eq!(rest, strict);
 }
 
@@ -248,7 +251,9 @@ fn exceptions_are_marked_on_request() {
 fn an_activation_starts_once() {
     let replaced = || leave_as(0, Exit::Replaced);
     let interpreted = || enter_as(0, Entry::Deoptimisation);
-    let all = |events: &[Event]| small(Options::default(), &[&[enter(0)], events, &[leave(0)]].concat()).0;
+    let all = |events: &[Event]| {
+        small(BlockTraceOptions::default(), &[&[enter(0)], events, &[leave(0)]].concat()).0
+    };
     let whole = [start(0), block(0, 0), block(0, 2), block(0, 3), end(0)];
     let [zero, one, eight, nine] = [0, 1, 8, 9].map(|bci| bytecode(0, bci));
     let (z, o, e, n) = (|| zero.clone(), || one.clone(), || eight.clone(), || nine.clone());
@@ -275,9 +280,10 @@ fn native_methods_and_upcalls() {
         leave_as(2, Exit::Unwind),
     ];
     let strict = [start(0), block(0, 0), start(1), block(1, 0), end(1)];
-    assert_eq!(small(Options::default(), &events).0, strict);
+    assert_eq!(small(BlockTraceOptions::default(), &events).0, strict);
     let shown = [start(0), block(0, 0), start(2), start(1), block(1, 0), end(1), end(2), start(2)];
-    let (records, report) = small(Options { natives: true, ..Options::default() }, &events);
+    let (records, report) =
+        small(BlockTraceOptions { natives: true, ..BlockTraceOptions::default() }, &events);
     assert_eq!(records, shown);
     assert_eq!((report.threads[0].unwinds, report.threads[0].unstarted), (1, 0));
 }
@@ -294,9 +300,10 @@ fn what_was_left_out_and_times() {
         bytecode(0, 9),
     ];
     let exclude = Exclude { recovered: true, ..Exclude::default() };
-    let (records, report) = small(Options { exclude, times: true, ..Options::default() }, &events);
-    let tsc = Record::Mark(Mark::Time { tsc: 5 });
-    let excluded = Record::Mark(Mark::Excluded { events: 2 });
+    let (records, report) =
+        small(BlockTraceOptions { exclude, times: true, ..BlockTraceOptions::default() }, &events);
+    let tsc = BlockTraceRecord::Mark(Mark::Time { tsc: 5 });
+    let excluded = BlockTraceRecord::Mark(Mark::Excluded { events: 2 });
     assert_eq!(records, [start(0), tsc, block(0, 0), excluded, block(0, 3)]);
     assert_eq!((report.exact, report.threads[0].inexact.excluded), (false, 2));
 }
@@ -323,8 +330,9 @@ fn runs_equal_single_bytecodes_and_leaders_are_blocks() {
                 runs.events.push(gap(false));
             }
         }
-        let (a, report) = written(Arc::clone(&methods), Options::default(), |_| true, &singles.events);
-        let (b, _) = written(Arc::clone(&methods), Options::default(), |_| true, &runs.events);
+        let (a, report) =
+            written(Arc::clone(&methods), BlockTraceOptions::default(), |_| true, &singles.events);
+        let (b, _) = written(Arc::clone(&methods), BlockTraceOptions::default(), |_| true, &runs.events);
         assert_eq!(a, b);
         assert_eq!(report.threads[0].blocks.total(), leaders);
     }

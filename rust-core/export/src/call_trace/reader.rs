@@ -50,7 +50,7 @@ pub enum ReadError {
 
 /// What becomes of the iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReadPhase {
     Reading,
     /// `end` was read.
     Ended,
@@ -71,7 +71,7 @@ pub struct CallTrace<'r> {
     /// An error that comes after the tokens read so far.
     failed: Option<ReadError>,
     tokens: u64,
-    state: State,
+    state: ReadPhase,
 }
 
 impl std::fmt::Debug for CallTrace<'_> {
@@ -106,7 +106,7 @@ impl<'r> CallTrace<'r> {
             return Err(ReadError::Version { found: version });
         }
         let (bytes, at, failed, tokens) = (Vec::new(), 0, None, 0);
-        let state = State::Reading;
+        let state = ReadPhase::Reading;
         Ok(Self { input, tid: Tid(tid), flags, bytes, at, failed, tokens, state })
     }
     /// The OS thread id.
@@ -191,8 +191,8 @@ impl<'r> CallTrace<'r> {
     }
     /// The error at the end, if there is one.
     fn last(&mut self) -> Option<ReadError> {
-        let complete = self.state == State::Ended;
-        self.state = State::Done;
+        let complete = self.state == ReadPhase::Ended;
+        self.state = ReadPhase::Done;
         if let Some(e) = self.failed.take() {
             return Some(e);
         }
@@ -213,12 +213,12 @@ impl Iterator for CallTrace<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.state {
-            State::Done => None,
-            State::Ended => self.last().map(Err),
-            State::Reading => match self.token() {
+            ReadPhase::Done => None,
+            ReadPhase::Ended => self.last().map(Err),
+            ReadPhase::Reading => match self.token() {
                 Some(token) => {
                     if matches!(token, Token::End { .. }) {
-                        self.state = State::Ended;
+                        self.state = ReadPhase::Ended;
                     }
                     Some(Ok(token))
                 }

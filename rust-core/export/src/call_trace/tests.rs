@@ -17,9 +17,9 @@ use super::*;
 
 /// A stream whose bytes the test keeps.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+struct TokenBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for TokenBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -50,7 +50,7 @@ fn flow() -> Vec<Event> {
 
 fn written(deflate: bool) -> (Vec<u8>, Vec<u8>) {
     let sites = Arc::new(Sites::new(methods(), Naming::default(), is_application).unwrap());
-    let out = Shared::default();
+    let out = TokenBuffer::default();
     let to = out.clone();
     let open = move |info: &ThreadInfo| {
         let writer = TraceWriter::new(to.clone(), info, deflate, false)?;
@@ -140,7 +140,7 @@ fn random() -> Vec<Token> {
 }
 
 fn encoded(tokens: &[Token], deflate: bool) -> Vec<u8> {
-    let out = Shared::default();
+    let out = TokenBuffer::default();
     let mut writer = TraceWriter::new(out.clone(), &thread(4), deflate, true).unwrap();
     for part in tokens.chunks(7001) {
         let mut words = Vec::new();

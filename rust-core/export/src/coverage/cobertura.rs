@@ -29,7 +29,7 @@ const DOCTYPE: &str = r#"coverage SYSTEM "http://cobertura.sourceforge.net/xml/c
 
 /// Covered and valid items, and complexity. Unknown items are not valid.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct RateSums {
     /// Lines covered, and lines.
     lines: (u64, u64),
     /// Ways covered, and ways.
@@ -39,7 +39,7 @@ struct Sums {
     methods: u64,
 }
 
-impl Sums {
+impl RateSums {
     const fn add(&mut self, other: &Self) {
         self.lines = (self.lines.0 + other.lines.0, self.lines.1 + other.lines.1);
         self.branches = (self.branches.0 + other.branches.0, self.branches.1 + other.branches.1);
@@ -85,10 +85,10 @@ pub fn write_cobertura(
     options: CoberturaOptions<'_>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut packages: BTreeMap<String, Vec<(&ClassCoverage, Lines, Sums)>> = BTreeMap::new();
-    let mut total = Sums::default();
+    let mut packages: BTreeMap<String, Vec<(&ClassCoverage, Lines, RateSums)>> = BTreeMap::new();
+    let mut total = RateSums::default();
     for class in &coverage.classes {
-        let (mut lines, mut sums) = (Lines::new(), Sums::default());
+        let (mut lines, mut sums) = (Lines::new(), RateSums::default());
         for method in &class.methods {
             let detail = detail(class, method)?;
             add_lines(&mut lines, detail);
@@ -102,7 +102,7 @@ pub fn write_cobertura(
     let mut xml = Xml::new(out, DOCTYPE, &remarks(coverage))?;
     begin_report(&mut xml, &total, options)?;
     for (name, classes) in &packages {
-        let mut sums = Sums::default();
+        let mut sums = RateSums::default();
         classes.iter().for_each(|(.., of)| sums.add(of));
         let (name, texts) = (name.replace('/', "."), sums.texts());
         xml.begin("package", &[&[("name", &*name)][..], &rates(&texts)].concat())?;
@@ -119,7 +119,7 @@ pub fn write_cobertura(
     Ok(())
 }
 
-fn begin_report(xml: &mut Xml<'_>, total: &Sums, options: CoberturaOptions<'_>) -> io::Result<()> {
+fn begin_report(xml: &mut Xml<'_>, total: &RateSums, options: CoberturaOptions<'_>) -> io::Result<()> {
     let texts = total.texts();
     let numbers = [total.lines.0, total.lines.1, total.branches.0, total.branches.1, options.timestamp];
     let [lines, all_lines, ways, all_ways, timestamp] = numbers.map(|n| n.to_string());
@@ -142,7 +142,12 @@ fn begin_report(xml: &mut Xml<'_>, total: &Sums, options: CoberturaOptions<'_>) 
     xml.begin("packages", &[])
 }
 
-fn write_class(xml: &mut Xml<'_>, class: &ClassCoverage, lines: &Lines, sums: &Sums) -> Result<(), Error> {
+fn write_class(
+    xml: &mut Xml<'_>,
+    class: &ClassCoverage,
+    lines: &Lines,
+    sums: &RateSums,
+) -> Result<(), Error> {
     let file = source_path(class).unwrap_or_else(|| class.class.replace('.', "/"));
     let texts = sums.texts();
     let names = [("name", &*class.class), ("filename", &file)];
@@ -161,7 +166,7 @@ fn write_class(xml: &mut Xml<'_>, class: &ClassCoverage, lines: &Lines, sums: &S
 }
 
 fn write_method(xml: &mut Xml<'_>, method: &MethodCoverage, detail: &Detail) -> io::Result<()> {
-    let (mut lines, mut sums) = (Lines::new(), Sums::default());
+    let (mut lines, mut sums) = (Lines::new(), RateSums::default());
     add_lines(&mut lines, detail);
     sums.add_lines(&lines);
     (sums.complexity, sums.methods) = (complexity(detail), 1);

@@ -23,7 +23,7 @@ pub struct LcovOptions<'a> {
 }
 
 /// A function of a source file.
-struct Function {
+struct SourceFunction {
     line: u16,
     name: String,
     times: u64,
@@ -32,7 +32,7 @@ struct Function {
 /// A source file.
 #[derive(Default)]
 struct File {
-    functions: Vec<Function>,
+    functions: Vec<SourceFunction>,
     /// By class and method. Those of several loaders are added.
     methods: BTreeMap<(String, String), Lines>,
 }
@@ -62,7 +62,7 @@ pub fn write_lcov(coverage: &Coverage, options: LcovOptions<'_>, out: &mut dyn W
             };
             if detail.state != State::Unknown {
                 let name = format!("{}.{}", class.class, method.name);
-                file.functions.push(Function { line: first.line, name, times: times(detail) });
+                file.functions.push(SourceFunction { line: first.line, name, times: times(detail) });
             }
             file.add((class.class.clone(), method.name.clone()), detail);
         }

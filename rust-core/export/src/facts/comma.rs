@@ -23,7 +23,7 @@ const HANDLERS: [&str; 5] = ["block_id", "handler_block_id", "type", "from", "to
 
 type File = csv::Writer<Box<dyn Write + Send>>;
 
-struct Files {
+struct FactFiles {
     classes: File,
     methods: File,
     blocks: File,
@@ -35,7 +35,7 @@ fn text<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |v| v.to_string())
 }
 
-impl Files {
+impl FactFiles {
     fn class(&mut self, c: &ClassFacts<'_>) -> csv::Result<()> {
         let [name, loader, source] = [c.name, c.loader, c.source].map(line);
         self.classes.write_record([&*c.id.to_string(), &*name, &*loader, &*source])
@@ -99,12 +99,12 @@ impl StaticFacts<'_> {
             Ok(file)
         };
         let (classes, methods, blocks) = (file(0)?, file(1)?, file(2)?);
-        let mut files = Files { classes, methods, blocks, calls: file(3)?, handlers: file(4)? };
+        let mut files = FactFiles { classes, methods, blocks, calls: file(3)?, handlers: file(4)? };
         for class in self.classes() {
             files.class(class).map_err(io::Error::from)?;
             self.methods(class).try_for_each(|m| files.method(class, &m)).map_err(io::Error::from)?;
         }
-        let Files { classes, methods, blocks, calls, handlers } = files;
+        let FactFiles { classes, methods, blocks, calls, handlers } = files;
         [classes, methods, blocks, calls, handlers].iter_mut().try_for_each(|f| f.flush())?;
         Ok(())
     }

@@ -11,32 +11,32 @@ use super::{ClassFacts, StaticFacts};
 use crate::Error;
 
 struct Classes<'f, 'a>(&'f StaticFacts<'a>);
-struct Class<'f, 'a>(&'f StaticFacts<'a>, &'f ClassFacts<'a>);
-struct Methods<'f, 'a>(&'f StaticFacts<'a>, &'f ClassFacts<'a>);
+struct ClassWithMethods<'f, 'a>(&'f StaticFacts<'a>, &'f ClassFacts<'a>);
+struct ClassMethods<'f, 'a>(&'f StaticFacts<'a>, &'f ClassFacts<'a>);
 
 impl Serialize for Classes<'_, '_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut all = to.serialize_seq(None)?;
         for class in self.0.classes() {
-            all.serialize_element(&Class(self.0, class))?;
+            all.serialize_element(&ClassWithMethods(self.0, class))?;
         }
         all.end()
     }
 }
 
-impl Serialize for Class<'_, '_> {
+impl Serialize for ClassWithMethods<'_, '_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Fields<'f, 'a> {
             #[serde(flatten)]
             class: &'f ClassFacts<'a>,
-            methods: Methods<'f, 'a>,
+            methods: ClassMethods<'f, 'a>,
         }
-        Fields { class: self.1, methods: Methods(self.0, self.1) }.serialize(to)
+        Fields { class: self.1, methods: ClassMethods(self.0, self.1) }.serialize(to)
     }
 }
 
-impl Serialize for Methods<'_, '_> {
+impl Serialize for ClassMethods<'_, '_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut all = to.serialize_seq(None)?;
         for method in self.0.methods(self.1) {

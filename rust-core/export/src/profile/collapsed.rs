@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use jportal_analyses::names::stable_qualified;
 use jportal_analyses::tree::CallTree;
 
-use super::Options;
+use super::ProfileOptions;
 use super::stacks::{Stacks, shown, thread_names};
 use crate::Error;
 
@@ -26,7 +26,11 @@ const ALL: &str = "all";
 
 /// Writes a tree as collapsed stacks, sorted. Stacks of equal names are added up, and those
 /// without weight are left out. Memory: proportional to the nodes.
-pub fn write_collapsed(tree: &CallTree, options: &Options<'_>, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_collapsed(
+    tree: &CallTree,
+    options: &ProfileOptions<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let names = thread_names(tree);
     let first = |thread: usize| match options.threads {
         true => marked(&names[thread], is_exact(tree, thread)),
@@ -43,7 +47,7 @@ pub fn write_collapsed(tree: &CallTree, options: &Options<'_>, out: &mut dyn Wri
 pub fn write_collapsed_diff(
     before: &CallTree,
     after: &CallTree,
-    options: &Options<'_>,
+    options: &ProfileOptions<'_>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let both = [before, after];
@@ -100,10 +104,10 @@ struct Merged {
     names: Vec<Rc<str>>,
     numbers: HashMap<Rc<str>, u32>,
     places: HashMap<(Option<u32>, u32), u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<CollapsedNode>,
 }
 
-struct Node {
+struct CollapsedNode {
     parent: Option<u32>,
     name: u32,
     weights: [u64; 2],
@@ -128,7 +132,7 @@ impl Merged {
         let next = self.nodes.len() as u32;
         let place = *self.places.entry((parent, name)).or_insert(next);
         if place == next {
-            self.nodes.push(Node { parent, name, weights: [0; 2] });
+            self.nodes.push(CollapsedNode { parent, name, weights: [0; 2] });
         }
         place
     }
@@ -137,7 +141,7 @@ impl Merged {
         &mut self,
         side: usize,
         tree: &CallTree,
-        options: &Options<'_>,
+        options: &ProfileOptions<'_>,
         (first, name): Naming<'_>,
     ) -> Result<(), Error> {
         let stacks = Stacks::new(tree, options)?;

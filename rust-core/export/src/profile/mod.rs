@@ -58,7 +58,7 @@ impl Weight {
 
 /// How to write a call tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct ProfileOptions<'a> {
     /// The weight of collapsed stacks and of speedscope's samples, and pprof's default. The other
     /// formats hold all weights.
     pub weight: Weight,
@@ -82,7 +82,7 @@ pub struct Options<'a> {
     pub duration: Option<u64>,
 }
 
-impl Default for Options<'_> {
+impl Default for ProfileOptions<'_> {
     /// Bytecodes by thread, methods without descriptors, no limit, nothing known.
     fn default() -> Self {
         Self {

@@ -23,17 +23,17 @@ use prost::Message;
 
 use super::otlp_proto::{
     AnyValue, Function, InstrumentationScope, KeyValueAndUnit, Line, Link, Location, Mapping, Profile,
-    ProfilesData, ProfilesDictionary, ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
+    ProfilesData, ProfilesDictionary, ResourceProfiles, Sample, SampleStack, ScopeProfiles, Value, ValueType,
 };
-use super::stacks::{Frame, Part, Stacks, thread_names};
-use super::{Options, exactness};
+use super::stacks::{ProfileFrame, SampleFigures, Stacks, thread_names};
+use super::{ProfileOptions, exactness};
 use crate::Error;
 
 /// The maximum number of frames of all stacks together. The message is built in memory.
 const MOST_FRAMES: u64 = 1 << 27;
 
 /// Writes a tree as OTLP profiles. Memory: proportional to the frames of all stacks together.
-pub fn write_otlp(tree: &CallTree, options: &Options<'_>, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_otlp(tree: &CallTree, options: &ProfileOptions<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let stacks = Stacks::new(tree, options)?;
     let (frames, nodes) = (stacks.frames_of_all(), tree.nodes.len() as u64);
     if frames > MOST_FRAMES {
@@ -59,23 +59,23 @@ pub fn write_otlp(tree: &CallTree, options: &Options<'_>, out: &mut dyn Write) -
 struct Dictionary {
     tables: ProfilesDictionary,
     texts: HashMap<String, i32>,
-    attributes: HashMap<(i32, Key), i32>,
-    locations: HashMap<Frame, i32>,
-    frames: Vec<Frame>,
+    attributes: HashMap<(i32, AttributeValue), i32>,
+    locations: HashMap<ProfileFrame, i32>,
+    frames: Vec<ProfileFrame>,
     /// The index of the mapping.
     mapping: i32,
 }
 
 /// An attribute's value as a key of a map.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum AttributeValue {
     Text(String),
     Bool(bool),
     Int(i64),
 }
 
 impl Dictionary {
-    fn new(options: &Options<'_>) -> Self {
+    fn new(options: &ProfileOptions<'_>) -> Self {
         let tables = ProfilesDictionary {
             mapping_table: vec![Mapping::default()],
             location_table: vec![Location::default()],
@@ -83,7 +83,7 @@ impl Dictionary {
             link_table: vec![Link::default()],
             string_table: vec![String::new()],
             attribute_table: vec![KeyValueAndUnit::default()],
-            stack_table: vec![Stack::default()],
+            stack_table: vec![SampleStack::default()],
         };
         let texts = HashMap::from([(String::new(), 0)]);
         let (attributes, locations, frames) = Default::default();
@@ -107,15 +107,15 @@ impl Dictionary {
     fn value_type(&mut self, name: &str, unit: &str) -> ValueType {
         ValueType { type_strindex: self.text(name), unit_strindex: self.text(unit) }
     }
-    fn attribute(&mut self, key: &str, value: Key) -> i32 {
+    fn attribute(&mut self, key: &str, value: AttributeValue) -> i32 {
         let key_strindex = self.text(key);
         let index = self.tables.attribute_table.len() as i32;
         let known = *self.attributes.entry((key_strindex, value.clone())).or_insert(index);
         if known == index {
             let value = match value {
-                Key::Text(text) => Value::Text(text),
-                Key::Bool(yes) => Value::Bool(yes),
-                Key::Int(n) => Value::Int(n),
+                AttributeValue::Text(text) => Value::Text(text),
+                AttributeValue::Bool(yes) => Value::Bool(yes),
+                AttributeValue::Int(n) => Value::Int(n),
             };
             let value = Some(AnyValue { value: Some(value) });
             self.tables.attribute_table.push(KeyValueAndUnit { key_strindex, value, unit_strindex: 0 });
@@ -128,10 +128,10 @@ impl Dictionary {
         stacks.frames(node, &mut frames);
         let location_indices = frames.iter().map(|frame| self.location(stacks, *frame)).collect();
         self.frames = frames;
-        self.tables.stack_table.push(Stack { location_indices });
+        self.tables.stack_table.push(SampleStack { location_indices });
         self.tables.stack_table.len() as i32 - 1
     }
-    fn location(&mut self, stacks: &Stacks<'_>, frame: Frame) -> i32 {
+    fn location(&mut self, stacks: &Stacks<'_>, frame: ProfileFrame) -> i32 {
         if let Some(&index) = self.locations.get(&frame) {
             return index;
         }
@@ -141,7 +141,8 @@ impl Dictionary {
         // Texts in parentheses stand for frames that are not known, or for no frame at all.
         let method = stacks.functions[frame.function as usize].0;
         let is_java = !method.starts_with('(') && split_qualified(method).is_some();
-        let kind = is_java.then(|| self.attribute("profile.frame.type", Key::Text("jvm".to_owned())));
+        let kind =
+            is_java.then(|| self.attribute("profile.frame.type", AttributeValue::Text("jvm".to_owned())));
         let attribute_indices = kind.into_iter().collect();
         let index = self.tables.location_table.len() as i32;
         let location = Location { mapping_index: self.mapping, lines: vec![line], attribute_indices };
@@ -150,7 +151,7 @@ impl Dictionary {
         index
     }
     /// The tables, with all functions.
-    fn end(mut self, stacks: &Stacks<'_>, options: &Options<'_>) -> ProfilesDictionary {
+    fn end(mut self, stacks: &Stacks<'_>, options: &ProfileOptions<'_>) -> ProfilesDictionary {
         for (number, (method, loader)) in (0..).zip(&stacks.functions) {
             let source = options.sources.and_then(|sources| sources.get(method, loader));
             let function = Function {
@@ -166,7 +167,7 @@ impl Dictionary {
 }
 
 /// The figures, each of which has a profile: name, unit and value.
-type Figure = (&'static str, &'static str, fn(&Part) -> u64);
+type Figure = (&'static str, &'static str, fn(&SampleFigures) -> u64);
 const FIGURES: [Figure; 3] = [
     ("invocations", "count", |part| part.invocations),
     ("bytecodes", "count", |part| part.bytecodes),
@@ -175,7 +176,7 @@ const FIGURES: [Figure; 3] = [
 
 fn profiles(
     stacks: &Stacks<'_>,
-    options: &Options<'_>,
+    options: &ProfileOptions<'_>,
     dictionary: &mut Dictionary,
 ) -> Result<Vec<Profile>, Error> {
     let tree = stacks.tree;
@@ -198,9 +199,12 @@ fn profiles(
             continue;
         }
         let stack_index = dictionary.stack(stacks, node.id);
-        let inexact = (!node.exact).then(|| dictionary.attribute("jportal.exact", Key::Bool(false)));
+        let inexact =
+            (!node.exact).then(|| dictionary.attribute("jportal.exact", AttributeValue::Bool(false)));
         for part in &parts {
-            let tier = part.tier.map(|tier| dictionary.attribute("jportal.tier", Key::Text(tier.to_owned())));
+            let tier = part
+                .tier
+                .map(|tier| dictionary.attribute("jportal.tier", AttributeValue::Text(tier.to_owned())));
             let thread = &threads[*thread as usize];
             let attribute_indices: Vec<i32> = thread.iter().copied().chain(tier).chain(inexact).collect();
             for ((name, _, value), profile) in figures.iter().zip(&mut profiles) {
@@ -220,18 +224,18 @@ fn profiles(
 fn thread_attributes(tree: &CallTree, dictionary: &mut Dictionary) -> Vec<Vec<i32>> {
     let names = thread_names(tree);
     let attributes = |(name, tid): (String, Option<u32>)| {
-        let id = tid.map(|tid| dictionary.attribute("thread.id", Key::Int(i64::from(tid))));
-        id.into_iter().chain([dictionary.attribute("thread.name", Key::Text(name))]).collect()
+        let id = tid.map(|tid| dictionary.attribute("thread.id", AttributeValue::Int(i64::from(tid))));
+        id.into_iter().chain([dictionary.attribute("thread.name", AttributeValue::Text(name))]).collect()
     };
     names.into_iter().zip(tree.threads.iter().map(|t| t.tid)).map(attributes).collect()
 }
 
 /// Whether the tree is exact, and why it is not.
 fn exact_attributes(tree: &CallTree, dictionary: &mut Dictionary) -> Result<Vec<i32>, Error> {
-    let mut all = vec![dictionary.attribute("jportal.exact", Key::Bool(tree.exact))];
+    let mut all = vec![dictionary.attribute("jportal.exact", AttributeValue::Bool(tree.exact))];
     for (reason, n) in exactness::reasons(&tree.inexact) {
         let n = signed("a reason", n)?;
-        all.push(dictionary.attribute(&format!("jportal.inexact.{reason}"), Key::Int(n)));
+        all.push(dictionary.attribute(&format!("jportal.inexact.{reason}"), AttributeValue::Int(n)));
     }
     Ok(all)
 }

@@ -31,7 +31,7 @@ pub(super) struct ProfilesDictionary {
     #[prost(message, repeated, tag = "6")]
     pub(super) attribute_table: Vec<KeyValueAndUnit>,
     #[prost(message, repeated, tag = "7")]
-    pub(super) stack_table: Vec<Stack>,
+    pub(super) stack_table: Vec<SampleStack>,
 }
 
 /// The profiles of a process.
@@ -106,9 +106,9 @@ pub(super) struct Mapping {
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Link {}
 
-/// A stack, the innermost frame first.
+/// A stack, the innermost frame first. The format calls it `Stack`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Stack {
+pub(super) struct SampleStack {
     #[prost(int32, repeated, tag = "1")]
     pub(super) location_indices: Vec<i32>,
 }

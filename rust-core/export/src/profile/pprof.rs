@@ -16,14 +16,14 @@ use hashbrown::HashMap;
 use jportal_analyses::tree::{CallTree, Context};
 use prost::Message;
 
-use super::pprof_proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::stacks::{Frame, Part, Stacks, thread_names};
-use super::{Options, Weight, exactness};
+use super::pprof_proto::{Function, FunctionLine, Label, Location, PprofMapping, Profile, Sample, ValueType};
+use super::stacks::{ProfileFrame, SampleFigures, Stacks, thread_names};
+use super::{ProfileOptions, Weight, exactness};
 use crate::Error;
 
 /// Writes a tree as a pprof profile. Memory: proportional to the different frames; samples are
 /// written as they are made.
-pub fn write_pprof(tree: &CallTree, options: &Options<'_>, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_pprof(tree: &CallTree, options: &ProfileOptions<'_>, out: &mut dyn Write) -> Result<(), Error> {
     if options.weight == Weight::Time && options.ticks_per_second.is_none() {
         return Err(Error::NoTime);
     }
@@ -74,19 +74,19 @@ fn signed(what: &'static str, value: u64) -> Result<i64, Error> {
 struct Writer {
     texts: Texts,
     /// Numbers of locations, from 1.
-    locations: HashMap<Frame, u64>,
-    frames: Vec<Frame>,
+    locations: HashMap<ProfileFrame, u64>,
+    frames: Vec<ProfileFrame>,
 }
 
 impl Writer {
     /// All but samples and tables.
-    fn head(&mut self, tree: &CallTree, options: &Options<'_>) -> Result<Profile, Error> {
+    fn head(&mut self, tree: &CallTree, options: &ProfileOptions<'_>) -> Result<Profile, Error> {
         let mut types = vec![("invocations", "count"), ("bytecodes", "count")];
         types.extend(options.ticks_per_second.map(|_| ("time", "nanoseconds")));
         let mut text = |text: &str| self.texts.number(text);
         let sample_type =
             types.iter().map(|(name, unit)| ValueType { r#type: text(name), unit: text(unit) }).collect();
-        let mapping = Mapping {
+        let mapping = PprofMapping {
             id: 1,
             filename: text(options.title),
             has_functions: true,
@@ -130,7 +130,7 @@ impl Writer {
         let location_id: Vec<u64> = frames.iter().map(|frame| self.location(*frame)).collect();
         self.frames = frames;
         let inexact = (!node.exact).then(|| self.label("exact", "no"));
-        let sample = |part: &Part| {
+        let sample = |part: &SampleFigures| {
             let tier = part.tier.map(|tier| self.label("tier", tier));
             let mut value =
                 vec![signed("the invocations", part.invocations)?, signed("the bytecodes", part.bytecodes)?];
@@ -145,18 +145,18 @@ impl Writer {
     fn label(&mut self, key: &str, text: &str) -> Label {
         Label { key: self.texts.number(key), str: self.texts.number(text), num: 0 }
     }
-    fn location(&mut self, frame: Frame) -> u64 {
+    fn location(&mut self, frame: ProfileFrame) -> u64 {
         let next = self.locations.len() as u64 + 1;
         *self.locations.entry(frame).or_insert(next)
     }
     /// The tables.
-    fn tail(mut self, stacks: &Stacks<'_>, options: &Options<'_>) -> Result<Profile, Error> {
+    fn tail(mut self, stacks: &Stacks<'_>, options: &ProfileOptions<'_>) -> Result<Profile, Error> {
         let mut location: Vec<Location> = self
             .locations
             .iter()
             .map(|(frame, id)| {
                 let line = frame.line.map_or(0, i64::from);
-                let line = vec![Line { function_id: u64::from(frame.function) + 1, line }];
+                let line = vec![FunctionLine { function_id: u64::from(frame.function) + 1, line }];
                 Location { id: *id, mapping_id: 1, line }
             })
             .collect();

@@ -13,7 +13,7 @@ pub(super) struct Profile {
     #[prost(message, repeated, tag = "2")]
     pub(super) sample: Vec<Sample>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) mapping: Vec<Mapping>,
+    pub(super) mapping: Vec<PprofMapping>,
     #[prost(message, repeated, tag = "4")]
     pub(super) location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
@@ -64,9 +64,9 @@ pub(super) struct Label {
     pub(super) num: i64,
 }
 
-/// What was profiled.
+/// What was profiled. The format calls it `Mapping`.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Mapping {
+pub(super) struct PprofMapping {
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
     #[prost(int64, tag = "5")]
@@ -87,12 +87,12 @@ pub(super) struct Location {
     #[prost(uint64, tag = "2")]
     pub(super) mapping_id: u64,
     #[prost(message, repeated, tag = "4")]
-    pub(super) line: Vec<Line>,
+    pub(super) line: Vec<FunctionLine>,
 }
 
-/// A line of a function; 0 if it is not known.
+/// A line of a function; 0 if it is not known. The format calls it `Line`.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Line {
+pub(super) struct FunctionLine {
     #[prost(uint64, tag = "1")]
     pub(super) function_id: u64,
     #[prost(int64, tag = "2")]

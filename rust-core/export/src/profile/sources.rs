@@ -10,12 +10,12 @@ use jportal_bytecode::MethodTable;
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// By name and loader.
-    of: HashMap<(String, String), Source>,
+    of: HashMap<(String, String), MethodSource>,
 }
 
 /// Where a method is defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct MethodSource {
     /// Path of the file below a source directory: package and `SourceFile` attribute.
     pub(super) file: String,
     /// The first line with code.
@@ -32,7 +32,7 @@ impl Sources {
             let class = named(&m.class_name.replace('/', "."));
             let package = m.class_name.rsplit_once('/').map_or("", |(package, _)| package);
             let slash = if package.is_empty() { "" } else { "/" };
-            let source = Source {
+            let source = MethodSource {
                 file: format!("{package}{slash}{}", m.source_file),
                 line: m.lines.iter().map(|row| row.line).min(),
             };
@@ -42,7 +42,7 @@ impl Sources {
         Self { of }
     }
     /// The source of a method, by its name in a call tree.
-    pub(super) fn get(&self, method: &str, loader: &str) -> Option<&Source> {
+    pub(super) fn get(&self, method: &str, loader: &str) -> Option<&MethodSource> {
         let method = method.split_once(" [version ").map_or(method, |(name, _)| name);
         self.of.get(&(method.to_owned(), loader.to_owned()))
     }

@@ -13,27 +13,27 @@ use std::io::{BufWriter, Write};
 use jportal_analyses::tree::CallTree;
 use serde::{Serialize, Serializer};
 
-use super::stacks::{Frame as StackFrame, Stacks, thread_names};
-use super::{Options, Weight, exactness};
+use super::stacks::{ProfileFrame, Stacks, thread_names};
+use super::{ProfileOptions, Weight, exactness};
 use crate::Error;
 
 #[derive(Serialize)]
-struct File<'a> {
+struct SpeedscopeFile<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
     name: String,
-    shared: Shared<'a>,
-    profiles: Vec<Profile<'a>>,
+    shared: SharedFrames<'a>,
+    profiles: Vec<SampledProfile<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shared<'a> {
-    frames: Vec<Frame<'a>>,
+struct SharedFrames<'a> {
+    frames: Vec<NamedFrame<'a>>,
 }
 
 #[derive(Serialize)]
-struct Frame<'a> {
+struct NamedFrame<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -43,7 +43,7 @@ struct Frame<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile<'a> {
+struct SampledProfile<'a> {
     r#type: &'static str,
     name: String,
     unit: &'static str,
@@ -58,7 +58,7 @@ struct Profile<'a> {
 struct Samples<'a> {
     stacks: &'a Stacks<'a>,
     nodes: Vec<u32>,
-    frames: RefCell<Vec<StackFrame>>,
+    frames: RefCell<Vec<ProfileFrame>>,
 }
 
 impl Serialize for Samples<'_> {
@@ -73,22 +73,26 @@ impl Serialize for Samples<'_> {
 }
 
 /// Writes a tree in speedscope's format. Memory: proportional to the nodes.
-pub fn write_speedscope(tree: &CallTree, options: &Options<'_>, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_speedscope(
+    tree: &CallTree,
+    options: &ProfileOptions<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let stacks = Stacks::new(tree, options)?;
     let frame = |(number, (method, loader)): (u32, &(&str, &str))| {
         let source = options.sources.and_then(|sources| sources.get(method, loader));
-        Frame {
+        NamedFrame {
             name: stacks.shown(number),
             file: source.map(|s| s.file.as_str()),
             line: source.and_then(|s| s.line),
         }
     };
     let frames = (0..).zip(&stacks.functions).map(frame).collect();
-    let file = File {
+    let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jportal ", env!("CARGO_PKG_VERSION")),
         name: file_name(tree, options),
-        shared: Shared { frames },
+        shared: SharedFrames { frames },
         profiles: profiles(&stacks, options)?,
     };
     let mut out = BufWriter::new(out);
@@ -97,7 +101,7 @@ pub fn write_speedscope(tree: &CallTree, options: &Options<'_>, out: &mut dyn Wr
 }
 
 /// The title, and why the tree is not exact.
-fn file_name(tree: &CallTree, options: &Options<'_>) -> String {
+fn file_name(tree: &CallTree, options: &ProfileOptions<'_>) -> String {
     let title = if options.title.is_empty() { "jportal" } else { options.title };
     let weight = options.weight.figure();
     match exactness::notes(tree).first().filter(|_| !tree.exact) {
@@ -106,14 +110,17 @@ fn file_name(tree: &CallTree, options: &Options<'_>) -> String {
     }
 }
 
-fn profiles<'a>(stacks: &'a Stacks<'a>, options: &Options<'_>) -> Result<Vec<Profile<'a>>, Error> {
+fn profiles<'a>(
+    stacks: &'a Stacks<'a>,
+    options: &ProfileOptions<'_>,
+) -> Result<Vec<SampledProfile<'a>>, Error> {
     let tree = stacks.tree;
     let names: Vec<(String, bool)> = match options.threads {
         true => thread_names(tree).into_iter().zip(tree.threads.iter().map(|t| t.exact)).collect(),
         false => vec![("all threads".to_owned(), tree.exact)],
     };
     let unit = if options.weight == Weight::Time { "nanoseconds" } else { "none" };
-    let empty = |(name, exact): (String, bool)| Profile {
+    let empty = |(name, exact): (String, bool)| SampledProfile {
         r#type: "sampled",
         name: if exact { name } else { format!("{name} (inexact: lower bounds)") },
         unit,
@@ -122,7 +129,7 @@ fn profiles<'a>(stacks: &'a Stacks<'a>, options: &Options<'_>) -> Result<Vec<Pro
         samples: Samples { stacks, nodes: Vec::new(), frames: RefCell::default() },
         weights: Vec::new(),
     };
-    let mut profiles: Vec<Profile<'a>> = names.into_iter().map(empty).collect();
+    let mut profiles: Vec<SampledProfile<'a>> = names.into_iter().map(empty).collect();
     for (node, thread) in tree.nodes.iter().zip(&stacks.threads) {
         let weight = stacks.weight(node)?;
         if weight > 0 {

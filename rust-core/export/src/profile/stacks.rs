@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use jportal_analyses::names::split_qualified;
 use jportal_analyses::tree::{CallTree, Context};
 
-use super::{Options, Weight};
+use super::{ProfileOptions, Weight};
 use crate::Error;
 
 /// A method with its loader.
@@ -15,7 +15,7 @@ pub(super) type Function<'a> = (&'a str, &'a str);
 /// A call tree whose structure was checked.
 pub(super) struct Stacks<'a> {
     pub(super) tree: &'a CallTree,
-    options: &'a Options<'a>,
+    options: &'a ProfileOptions<'a>,
     /// The thread of each node.
     pub(super) threads: Vec<u32>,
     /// The number of frames of each node's stack, before it is cut. 0 for a root.
@@ -30,7 +30,7 @@ pub(super) struct Stacks<'a> {
 
 /// A frame of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Frame {
+pub(super) struct ProfileFrame {
     /// Index of the method.
     pub(super) function: u32,
     /// The line of the call to the next frame, if it is known.
@@ -39,7 +39,7 @@ pub(super) struct Frame {
 
 /// A node's own figures, or a part of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct SampleFigures {
     /// The tier that executed the bytecodes. `None` for figures that are not known by tier.
     pub(super) tier: Option<&'static str>,
     pub(super) invocations: u64,
@@ -49,7 +49,7 @@ pub(super) struct Part {
 }
 
 impl<'a> Stacks<'a> {
-    pub(super) fn new(tree: &'a CallTree, options: &'a Options<'a>) -> Result<Self, Error> {
+    pub(super) fn new(tree: &'a CallTree, options: &'a ProfileOptions<'a>) -> Result<Self, Error> {
         let threads = tree.threads_of_nodes()?;
         let mut depths: Vec<u32> = Vec::with_capacity(tree.nodes.len());
         let mut innermost: Vec<u32> = Vec::with_capacity(tree.nodes.len());
@@ -76,12 +76,12 @@ impl<'a> Stacks<'a> {
         Ok(Self { tree, options, threads, depths, innermost, functions, function })
     }
     /// The frames of a node's stack, the innermost first.
-    pub(super) fn frames(&self, node: u32, frames: &mut Vec<Frame>) {
+    pub(super) fn frames(&self, node: u32, frames: &mut Vec<ProfileFrame>) {
         frames.clear();
         let innermost = self.innermost[node as usize];
         let (mut at, mut line) = (&self.tree.nodes[innermost as usize], None);
         while let Some(parent) = at.parent {
-            frames.push(Frame { function: self.function[at.id as usize], line });
+            frames.push(ProfileFrame { function: self.function[at.id as usize], line });
             line = at.site.and_then(|site| site.line);
             at = &self.tree.nodes[parent as usize];
         }
@@ -119,7 +119,7 @@ impl<'a> Stacks<'a> {
     }
     /// A node's figures: the bytecodes of each tier, and all figures that are not known by tier.
     /// Parts without figures are left out.
-    pub(super) fn parts(&self, node: &Context) -> Result<Vec<Part>, Error> {
+    pub(super) fn parts(&self, node: &Context) -> Result<Vec<SampleFigures>, Error> {
         let t = &node.tiers;
         let tiers = [("interpreter", t.interpreter), ("c1", t.c1), ("c2", t.c2)];
         let all = node.bytecodes.total();
@@ -127,9 +127,9 @@ impl<'a> Stacks<'a> {
         let (tiers, rest) = if by_tier <= all { (&tiers[..], all - by_tier) } else { (&[][..], all) };
         let time = self.time(node)?;
         let invocations = node.invocations.total();
-        let mut parts = vec![Part { tier: None, invocations, bytecodes: rest, time }];
+        let mut parts = vec![SampleFigures { tier: None, invocations, bytecodes: rest, time }];
         let zero = time.map(|_| 0);
-        parts.extend(tiers.iter().map(|&(name, bytecodes)| Part {
+        parts.extend(tiers.iter().map(|&(name, bytecodes)| SampleFigures {
             tier: Some(name),
             invocations: 0,
             bytecodes,

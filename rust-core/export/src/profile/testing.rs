@@ -10,7 +10,7 @@ use jportal_bytecode::{LineRow, Method, MethodTable, testing};
 use jportal_flow::Tally;
 use jportal_units::Bci;
 
-use super::{Options, Sources};
+use super::{ProfileOptions, Sources};
 
 fn decoded(n: u64) -> Tally {
     Tally { decoded: n, ..Tally::default() }
@@ -127,13 +127,13 @@ pub(super) fn sources() -> Sources {
 }
 
 /// A TSC of 2 GHz, the sources of [`mixed`], and all that can be known.
-pub(super) fn all_known(sources: &Sources) -> Options<'_> {
-    Options {
+pub(super) fn all_known(sources: &Sources) -> ProfileOptions<'_> {
+    ProfileOptions {
         ticks_per_second: NonZeroU64::new(2_000_000_000),
         sources: Some(sources),
         title: "app.jportal",
         started: Some(1_700_000_000_000_000_000),
         duration: Some(5_000),
-        ..Options::default()
+        ..ProfileOptions::default()
     }
 }

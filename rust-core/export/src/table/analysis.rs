@@ -12,11 +12,11 @@ use jportal_bytecode::{MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, EventKind, ThreadInfo};
 use jportal_units::Tsc;
 
-use super::counts::Counts;
+use super::counts::TableCounts;
 use super::events::{COLUMNS, Events};
-use super::options::{Options, Output, Partition, Table, ThreadKey};
+use super::options::{Output, Partition, Table, TableOptions, ThreadKey};
 use super::rows;
-use super::sheet::{Kind, Sheet, Spec};
+use super::sheet::{ColumnKind, Sheet, Spec};
 use crate::Error;
 
 /// Writes flows into Parquet tables. Events are written while they come, in row groups of bounded
@@ -26,7 +26,7 @@ pub struct TableAnalysis<F> {
     pub(super) inlined: Arc<Inlined>,
     pub(super) shapes: Shapes,
     pub(super) numbers: Numbers,
-    pub(super) options: Options,
+    pub(super) options: TableOptions,
     pub(super) open: F,
     pub(super) error: Mutex<Option<Error>>,
     pub(super) threads: Vec<Counted>,
@@ -36,7 +36,7 @@ pub struct TableAnalysis<F> {
 pub(super) struct Counted {
     pub(super) key: ThreadKey,
     pub(super) info: ThreadInfo,
-    pub(super) counts: Counts,
+    pub(super) counts: TableCounts,
     pub(super) open: Open,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Counted {
 pub struct TableThread {
     key: ThreadKey,
     info: ThreadInfo,
-    counts: Counts,
+    counts: TableCounts,
     watch: Watch,
     /// The number of the next event, and the last time.
     number: u64,
@@ -62,7 +62,7 @@ where
 {
     /// For the methods of one recording. `inlined` says which methods the compilers inlined where.
     /// `open` opens a file.
-    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>, options: Options, open: F) -> Self {
+    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>, options: TableOptions, open: F) -> Self {
         let (shapes, numbers) = (Shapes::new(&methods), Numbers::new(&methods));
         let (error, threads) = (Mutex::default(), Vec::new());
         Self { methods, inlined, shapes, numbers, options, open, error, threads }
@@ -82,7 +82,7 @@ where
         let out = (self.open)(partition)?;
         let thread = partition.thread.is_some() && self.options.thread_column;
         let specs: Vec<Spec> = thread
-            .then_some(("thread", Kind::Text, true))
+            .then_some(("thread", ColumnKind::Text, true))
             .into_iter()
             .chain(columns.iter().copied())
             .collect();
@@ -174,7 +174,7 @@ where
         TableThread {
             key: ThreadKey::of(info),
             info: info.clone(),
-            counts: Counts::default(),
+            counts: TableCounts::default(),
             watch: Watch::default(),
             number: 0,
             since: None,

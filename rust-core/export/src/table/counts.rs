@@ -10,7 +10,7 @@ use jportal_units::{Bci, MethodId};
 
 /// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Site {
+pub(super) enum InvocationOrigin {
     /// A bytecode. Its bci is `None` when only the method is known.
     Java(MethodId, Option<Bci>),
     /// The VM or native code.
@@ -30,15 +30,15 @@ pub(super) struct BlockCounts {
 
 /// The figures of a thread.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct TableCounts {
     pub(super) blocks: HashMap<MethodId, Box<[BlockCounts]>>,
     /// Bytecodes of methods whose blocks are not known.
     pub(super) unplaced: HashMap<MethodId, Tally>,
-    pub(super) calls: HashMap<(Site, MethodId), Tally>,
+    pub(super) calls: HashMap<(InvocationOrigin, MethodId), Tally>,
     pub(super) bytecodes: Tally,
 }
 
-impl Counts {
+impl TableCounts {
     /// Counts an event. `top`: the top frame before it.
     pub(super) fn event(
         &mut self,
@@ -48,8 +48,10 @@ impl Counts {
     ) {
         if let EventKind::Enter { method, entry, .. } = e.kind {
             let site = match entry {
-                Entry::Call => top().map_or(Site::Unknown, |f| Site::Java(f.method, f.bci)),
-                Entry::Upcall => Site::Vm,
+                Entry::Call => {
+                    top().map_or(InvocationOrigin::Unknown, |f| InvocationOrigin::Java(f.method, f.bci))
+                }
+                Entry::Upcall => InvocationOrigin::Vm,
                 Entry::Osr | Entry::Deoptimisation | Entry::Found => return,
             };
             self.calls.entry((site, method)).or_default().add(e.provenance);

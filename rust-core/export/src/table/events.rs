@@ -6,31 +6,31 @@ use jportal_bytecode::Opcode;
 use jportal_flow::{Entry, Event, EventKind, Orphan, Provenance, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
-use super::sheet::{Cell, Kind, ROWS, Sheet, Spec};
+use super::sheet::{Cell, ColumnKind, ROWS, Sheet, Spec};
 use crate::Error;
 
 /// The columns. The last one is filled when the next time is known.
 pub(super) const COLUMNS: [Spec; 15] = [
-    ("number", Kind::Long, true),
-    ("since", Kind::Long, false),
-    ("kind", Kind::Text, true),
-    ("method", Kind::Long, false),
-    ("bci", Kind::Long, false),
-    ("last", Kind::Long, false),
-    ("len", Kind::Long, false),
-    ("tier", Kind::Text, false),
-    ("detail", Kind::Text, false),
-    ("callers", Kind::Long, false),
-    ("lost_bytes", Kind::Long, false),
-    ("stack_lost", Kind::Flag, false),
-    ("provenance", Kind::Text, true),
-    ("confidence_percent", Kind::Long, false),
-    ("until", Kind::Long, false),
+    ("number", ColumnKind::Long, true),
+    ("since", ColumnKind::Long, false),
+    ("kind", ColumnKind::Text, true),
+    ("method", ColumnKind::Long, false),
+    ("bci", ColumnKind::Long, false),
+    ("last", ColumnKind::Long, false),
+    ("len", ColumnKind::Long, false),
+    ("tier", ColumnKind::Text, false),
+    ("detail", ColumnKind::Text, false),
+    ("callers", ColumnKind::Long, false),
+    ("lost_bytes", ColumnKind::Long, false),
+    ("stack_lost", ColumnKind::Flag, false),
+    ("provenance", ColumnKind::Text, true),
+    ("confidence_percent", ColumnKind::Long, false),
+    ("until", ColumnKind::Long, false),
 ];
 
 /// An event as a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Row {
+struct EventRow {
     kind: &'static str,
     method: Option<MethodId>,
     bci: Option<Bci>,
@@ -53,7 +53,7 @@ const fn entry_name(entry: Entry) -> &'static str {
     }
 }
 
-impl Row {
+impl EventRow {
     fn new(kind: &'static str) -> Self {
         Self { kind, ..Self::default() }
     }
@@ -143,7 +143,7 @@ impl Events {
     }
     /// Adds an event. `since`: the last time known before it.
     pub(super) fn event(&mut self, number: u64, since: Option<Tsc>, e: &Event) -> Result<(), Error> {
-        let Some(row) = Row::of(&e.kind) else { return Ok(()) };
+        let Some(row) = EventRow::of(&e.kind) else { return Ok(()) };
         let long = |n: Option<u64>| Cell::from(n);
         let word = |word: Option<&'static str>| word.map_or(Cell::Null, Cell::Word);
         let bci = |bci: Option<Bci>| long(bci.map(|b| b.get().into()));

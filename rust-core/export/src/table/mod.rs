@@ -16,4 +16,4 @@ mod sheet;
 mod tests;
 
 pub use analysis::{TableAnalysis, TableThread};
-pub use options::{Options, Output, Partition, Slices, Table, ThreadKey};
+pub use options::{Output, Partition, Slices, Table, TableOptions, ThreadKey};

@@ -14,7 +14,7 @@ pub type Output = Box<dyn Write + Send>;
 
 /// What the tables contain.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TableOptions {
     /// Whether there is a table of events.
     pub events: bool,
     /// The time that one file of events covers. `None`: the whole flow of a thread.

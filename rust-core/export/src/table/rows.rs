@@ -12,64 +12,64 @@ use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId};
 
 use super::analysis::{Counted, TableAnalysis};
-use super::counts::{BlockCounts, Site};
+use super::counts::{BlockCounts, InvocationOrigin};
 use super::options::{Output, Partition, Table};
-use super::sheet::{Cell, Kind, Sheet, Spec};
+use super::sheet::{Cell, ColumnKind, Sheet, Spec};
 use crate::Error;
 
 const METHODS: [Spec; 11] = [
-    ("method", Kind::Long, true),
-    ("class_id", Kind::Long, true),
-    ("class", Kind::Text, true),
-    ("stable_class", Kind::Text, true),
-    ("name", Kind::Text, true),
-    ("descriptor", Kind::Text, true),
-    ("loader", Kind::Text, true),
-    ("source", Kind::Text, false),
-    ("code_bytes", Kind::Long, true),
-    ("flags", Kind::Long, true),
-    ("version", Kind::Long, false),
+    ("method", ColumnKind::Long, true),
+    ("class_id", ColumnKind::Long, true),
+    ("class", ColumnKind::Text, true),
+    ("stable_class", ColumnKind::Text, true),
+    ("name", ColumnKind::Text, true),
+    ("descriptor", ColumnKind::Text, true),
+    ("loader", ColumnKind::Text, true),
+    ("source", ColumnKind::Text, false),
+    ("code_bytes", ColumnKind::Long, true),
+    ("flags", ColumnKind::Long, true),
+    ("version", ColumnKind::Long, false),
 ];
 const THREADS: [Spec; 14] = [
-    ("thread", Kind::Text, true),
-    ("tid", Kind::Long, true),
-    ("java_tid", Kind::Long, false),
-    ("name", Kind::Text, true),
-    ("started", Kind::Long, false),
-    ("bytecodes", Kind::Long, true),
-    ("bytecodes_projected", Kind::Long, true),
-    ("bytecodes_recovered", Kind::Long, true),
-    ("exact", Kind::Flag, true),
-    ("gaps", Kind::Long, true),
-    ("unresolved", Kind::Long, true),
-    ("orphans", Kind::Long, true),
-    ("found", Kind::Long, true),
-    ("silent_calls", Kind::Long, true),
+    ("thread", ColumnKind::Text, true),
+    ("tid", ColumnKind::Long, true),
+    ("java_tid", ColumnKind::Long, false),
+    ("name", ColumnKind::Text, true),
+    ("started", ColumnKind::Long, false),
+    ("bytecodes", ColumnKind::Long, true),
+    ("bytecodes_projected", ColumnKind::Long, true),
+    ("bytecodes_recovered", ColumnKind::Long, true),
+    ("exact", ColumnKind::Flag, true),
+    ("gaps", ColumnKind::Long, true),
+    ("unresolved", ColumnKind::Long, true),
+    ("orphans", ColumnKind::Long, true),
+    ("found", ColumnKind::Long, true),
+    ("silent_calls", ColumnKind::Long, true),
 ];
 const CALLS: [Spec; 11] = [
-    ("origin", Kind::Text, true),
-    ("caller", Kind::Long, false),
-    ("bci", Kind::Long, false),
-    ("callee", Kind::Long, true),
-    ("count", Kind::Long, true),
-    ("count_projected", Kind::Long, true),
-    ("count_recovered", Kind::Long, true),
-    ("exact", Kind::Flag, true),
-    ("missing_min", Kind::Long, false),
-    ("missing_max", Kind::Long, false),
-    ("silent", Kind::Long, true),
+    ("origin", ColumnKind::Text, true),
+    ("caller", ColumnKind::Long, false),
+    ("bci", ColumnKind::Long, false),
+    ("callee", ColumnKind::Long, true),
+    ("count", ColumnKind::Long, true),
+    ("count_projected", ColumnKind::Long, true),
+    ("count_recovered", ColumnKind::Long, true),
+    ("exact", ColumnKind::Flag, true),
+    ("missing_min", ColumnKind::Long, false),
+    ("missing_max", ColumnKind::Long, false),
+    ("silent", ColumnKind::Long, true),
 ];
 const BLOCKS: [Spec; 10] = [
-    ("method", Kind::Long, true),
-    ("leader", Kind::Long, false),
-    ("end", Kind::Long, false),
-    ("executions", Kind::Long, false),
-    ("executions_projected", Kind::Long, false),
-    ("executions_recovered", Kind::Long, false),
-    ("bytecodes", Kind::Long, true),
-    ("bytecodes_projected", Kind::Long, true),
-    ("bytecodes_recovered", Kind::Long, true),
-    ("exact", Kind::Flag, true),
+    ("method", ColumnKind::Long, true),
+    ("leader", ColumnKind::Long, false),
+    ("end", ColumnKind::Long, false),
+    ("executions", ColumnKind::Long, false),
+    ("executions_projected", ColumnKind::Long, false),
+    ("executions_recovered", ColumnKind::Long, false),
+    ("bytecodes", ColumnKind::Long, true),
+    ("bytecodes_projected", ColumnKind::Long, true),
+    ("bytecodes_recovered", ColumnKind::Long, true),
+    ("exact", ColumnKind::Flag, true),
 ];
 
 /// A sheet, with the value of the column `thread` if there is one.
@@ -203,17 +203,17 @@ where
 {
     let (mut rows, partition) = start(tables, t, Table::Calls, &CALLS)?;
     let lossy = t.open.is_lossy();
-    let mut all: BTreeMap<(Site, MethodId), (Tally, Option<Missing>)> =
+    let mut all: BTreeMap<(InvocationOrigin, MethodId), (Tally, Option<Missing>)> =
         t.counts.calls.iter().map(|(key, n)| (*key, (*n, None))).collect();
     for ((caller, bci, callee), missing) in missing {
-        all.entry((Site::Java(caller, Some(bci)), callee)).or_default().1 = Some(missing);
+        all.entry((InvocationOrigin::Java(caller, Some(bci)), callee)).or_default().1 = Some(missing);
     }
     let exact = !lossy && all.values().all(|(_, missing)| missing.is_none());
     for ((site, callee), (count, missing)) in &all {
         let (origin, caller, bci) = match site {
-            Site::Java(caller, bci) => ("java", Some(*caller), *bci),
-            Site::Vm => ("vm", None, None),
-            Site::Unknown => ("unknown", None, None),
+            InvocationOrigin::Java(caller, bci) => ("java", Some(*caller), *bci),
+            InvocationOrigin::Vm => ("vm", None, None),
+            InvocationOrigin::Unknown => ("unknown", None, None),
         };
         let most = missing.map_or(Some(0), |m| m.calls.max.0).filter(|_| !lossy);
         let least = missing.map_or(0, |m| m.calls.min);

@@ -19,7 +19,7 @@ pub(super) const ROWS: usize = 1 << 17;
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     /// Signed 64 bits.
     Long,
     /// A truth value.
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 /// A column: name, content, whether it has values in all rows.
-pub(super) type Spec = (&'static str, Kind, bool);
+pub(super) type Spec = (&'static str, ColumnKind, bool);
 
 /// A value.
 #[derive(Clone)]
@@ -70,14 +70,14 @@ struct Column {
 impl Column {
     fn new((_, kind, required): Spec) -> Self {
         let values = match kind {
-            Kind::Long => Values::Long(Vec::new()),
-            Kind::Flag => Values::Flag(Vec::new()),
-            Kind::Text => Values::Text(Vec::new()),
+            ColumnKind::Long => Values::Long(Vec::new()),
+            ColumnKind::Flag => Values::Flag(Vec::new()),
+            ColumnKind::Text => Values::Text(Vec::new()),
         };
         Self { values, defined: (!required).then(Vec::new), rows: 0 }
     }
     /// Adds a value. The value that does not fit a column is none, or the zero of the column.
-    fn push(&mut self, cell: &Cell<'_>, words: &mut Words) {
+    fn push(&mut self, cell: &Cell<'_>, words: &mut InternedWords) {
         self.rows += 1;
         let fits = match (&mut self.values, cell) {
             (Values::Long(all), Cell::Long(n)) => {
@@ -133,9 +133,9 @@ impl Column {
 
 /// Few texts, each kept once.
 #[derive(Default)]
-struct Words(Vec<(&'static str, ByteArray)>);
+struct InternedWords(Vec<(&'static str, ByteArray)>);
 
-impl Words {
+impl InternedWords {
     fn get(&mut self, word: &'static str) -> ByteArray {
         if let Some((_, kept)) = self.0.iter().find(|(known, _)| std::ptr::eq(*known, word)) {
             return kept.clone();
@@ -150,16 +150,16 @@ impl Words {
 pub(super) struct Sheet {
     writer: SerializedFileWriter<Output>,
     columns: Vec<Column>,
-    words: Words,
+    words: InternedWords,
 }
 
 fn schema(name: &str, specs: &[Spec]) -> Result<TypePtr> {
     let field = |&(name, kind, required): &Spec| {
         let repetition = if required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let (physical, text) = match kind {
-            Kind::Long => (Physical::INT64, false),
-            Kind::Flag => (Physical::BOOLEAN, false),
-            Kind::Text => (Physical::BYTE_ARRAY, true),
+            ColumnKind::Long => (Physical::INT64, false),
+            ColumnKind::Flag => (Physical::BOOLEAN, false),
+            ColumnKind::Text => (Physical::BYTE_ARRAY, true),
         };
         let mut field = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         if text {
@@ -180,7 +180,7 @@ impl Sheet {
             .build();
         let writer = SerializedFileWriter::new(out, schema(name, specs)?, Arc::new(properties))?;
         let columns = specs.iter().map(|spec| Column::new(*spec)).collect();
-        Ok(Self { writer, columns, words: Words::default() })
+        Ok(Self { writer, columns, words: InternedWords::default() })
     }
     /// Adds values to the first columns. Those of the last column may come later.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) {

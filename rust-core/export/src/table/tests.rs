@@ -43,7 +43,7 @@ fn read(bytes: &[u8]) -> (Vec<Row>, BTreeMap<String, String>) {
 
 fn tables(
     methods: Arc<MethodTable>,
-    options: Options,
+    options: TableOptions,
     threads: &[(ThreadInfo, Vec<Event>)],
 ) -> (Files, bool) {
     let files = Files::default();
@@ -64,8 +64,8 @@ fn small() -> Arc<MethodTable> {
     Arc::new(t)
 }
 
-fn with_events() -> Options {
-    Options { events: true, ..Options::default() }
+fn with_events() -> TableOptions {
+    TableOptions { events: true, ..TableOptions::default() }
 }
 
 /// The columns of each row, separated by spaces; `-` for no value.
@@ -78,7 +78,7 @@ fn shown(rows: &[Row], columns: &[&str]) -> Vec<String> {
 fn e1_has_the_counts_that_were_worked_out_by_hand() {
     for runs in [true, false] {
         let threads = [(thread(1), example::flow(runs))];
-        let (files, exact) = tables(example::methods(), Options::default(), &threads);
+        let (files, exact) = tables(example::methods(), TableOptions::default(), &threads);
         assert!(exact);
         let names = ["blocks/thread=1-0", "calls/thread=1-0", "methods", "threads"];
         assert_eq!(files.names(), names.map(|n| format!("{n}/part-0.parquet")));
@@ -131,7 +131,7 @@ fn what_is_missing_shows_in_rows_and_metadata() {
     let f = [enter(0), bytecode(0, 0), bytecode(0, 1), Event::decoded(stretch), bytecode(0, 9), leave(0)];
     let g = [enter(1), bytecode(1, 0), recovered(bytecode(1, 4)), leave(1), bytecode(9, 2)];
     let threads = [(thread(1), f.to_vec()), (thread(2), g.to_vec())];
-    let (files, exact) = tables(small(), Options::default(), &threads);
+    let (files, exact) = tables(small(), TableOptions::default(), &threads);
     assert!(!exact);
     let (blocks, metadata) = read(&files.get("blocks/thread=1-0/part-0.parquet"));
     let columns = ["method", "leader", "executions", "executions_recovered", "bytecodes", "exact"];
@@ -207,7 +207,7 @@ fn events_with_the_times_around_them() {
 #[test]
 fn events_that_were_left_out_are_counted() {
     let exclude = Exclude { recovered: true, ..Exclude::default() };
-    let options = Options { exclude, ..with_events() };
+    let options = TableOptions { exclude, ..with_events() };
     let events =
         [enter(0), bytecode(0, 0), recovered(bytecode(0, 1)), recovered(bytecode(0, 8)), bytecode(0, 9)];
     let (files, exact) = tables(small(), options, &[(thread(1), events.to_vec())]);
@@ -223,7 +223,7 @@ fn events_that_were_left_out_are_counted() {
 fn partitions_of_time_and_the_column_of_threads() {
     let time = |t| Event::decoded(EventKind::Time(Tsc(t)));
     let ticks = NonZeroU64::new(100).unwrap();
-    let options = Options {
+    let options = TableOptions {
         slices: Some(Slices { origin: Tsc(1000), ticks }),
         thread_column: true,
         labels: vec![("capture".to_owned(), "a.jportal".to_owned())],
@@ -318,7 +318,8 @@ fn the_sum_of_bytecodes_is_that_of_the_flow() {
             flows.iter_mut().for_each(|flow| flow.at(example::F, &bcis));
         }
         for flow in flows {
-            let (files, _) = tables(Arc::clone(&methods), Options::default(), &[(thread(1), flow.events)]);
+            let (files, _) =
+                tables(Arc::clone(&methods), TableOptions::default(), &[(thread(1), flow.events)]);
             let (rows, _) = read(&files.get("blocks/thread=1-0/part-0.parquet"));
             let number = |row: &Row, c: &str| row[c].parse::<u64>().unwrap();
             let seen: BTreeMap<String, (u64, u64)> = rows
@@ -332,8 +333,8 @@ fn the_sum_of_bytecodes_is_that_of_the_flow() {
 
 #[test]
 fn an_output_that_fails_is_reported() {
-    struct Full;
-    impl Write for Full {
+    struct FailingOutput;
+    impl Write for FailingOutput {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::Error::other("no space left"))
         }
@@ -342,8 +343,8 @@ fn an_output_that_fails_is_reported() {
         }
     }
     for events in [true, false] {
-        let open = |_: &Partition| -> io::Result<Output> { Ok(Box::new(Full)) };
-        let options = Options { events, ..Options::default() };
+        let open = |_: &Partition| -> io::Result<Output> { Ok(Box::new(FailingOutput)) };
+        let options = TableOptions { events, ..TableOptions::default() };
         let mut tables = TableAnalysis::new(small(), Arc::new(Inlined::default()), options, open);
         feed_as(&mut tables, &thread(1), &[enter(0), bytecode(0, 0), leave(0)]);
         let text = tables.finish().unwrap_err().to_string();

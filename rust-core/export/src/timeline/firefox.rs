@@ -43,7 +43,7 @@ const fn category(tier: Tier) -> u8 {
 
 /// Something that the profiler shows as a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Function {
+struct ShownFunction {
     name: String,
     /// Source file, may be empty.
     source: String,
@@ -60,11 +60,11 @@ struct Marker {
 
 /// What is kept of a thread.
 #[derive(Clone, Debug, Default)]
-struct Profile {
+struct ThreadProfile {
     tid: u32,
     started: u64,
     name: String,
-    functions: Vec<Function>,
+    functions: Vec<ShownFunction>,
     /// Function and category.
     frames: Vec<(u32, u8)>,
     /// Frame and stack below.
@@ -82,7 +82,7 @@ pub struct Firefox {
     clock: Clock,
     process: Process,
     most: usize,
-    threads: Arc<Mutex<Vec<Profile>>>,
+    threads: Arc<Mutex<Vec<ThreadProfile>>>,
 }
 
 /// What was written.
@@ -106,11 +106,11 @@ impl Firefox {
     }
     /// The sink of one thread.
     pub fn thread(&self, info: &ThreadInfo) -> FirefoxThread {
-        let profile = Profile {
+        let profile = ThreadProfile {
             tid: info.tid.get(),
             started: info.started.get(),
             name: info.name.clone(),
-            ..Profile::default()
+            ..ThreadProfile::default()
         };
         FirefoxThread {
             to: self.clone(),
@@ -138,7 +138,7 @@ impl Firefox {
 
 /// What a function stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Key {
+enum FunctionKey {
     Method(MethodId),
     Lost,
 }
@@ -147,18 +147,18 @@ enum Key {
 #[derive(Debug)]
 pub struct FirefoxThread {
     to: Firefox,
-    profile: Profile,
+    profile: ThreadProfile,
     /// The stacks of the slices that have not ended, from the bottom up.
     path: Vec<u32>,
     /// There were more samples than the limit.
     limited: bool,
-    functions: HashMap<Key, u32>,
+    functions: HashMap<FunctionKey, u32>,
     frames: HashMap<(u32, u8), u32>,
     stacks: HashMap<(u32, Option<u32>), u32>,
 }
 
 impl FirefoxThread {
-    fn stack(&mut self, key: Key, category: u8, function: impl FnOnce() -> Function) -> u32 {
+    fn stack(&mut self, key: FunctionKey, category: u8, function: impl FnOnce() -> ShownFunction) -> u32 {
         let p = &mut self.profile;
         let next = p.functions.len() as u32;
         let function_id = *self.functions.entry(key).or_insert_with(|| {
@@ -199,8 +199,8 @@ impl FirefoxThread {
 
 impl TimelineSink for FirefoxThread {
     fn begin(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        let function = || Function { name: slice.name.to_owned(), source: slice.source.to_owned() };
-        let stack = self.stack(Key::Method(slice.method), category(slice.tier), function);
+        let function = || ShownFunction { name: slice.name.to_owned(), source: slice.source.to_owned() };
+        let stack = self.stack(FunctionKey::Method(slice.method), category(slice.tier), function);
         self.path.push(stack);
         self.changed(slice.begin);
         Ok(())
@@ -215,8 +215,8 @@ impl TimelineSink for FirefoxThread {
         let name = format!("lost: {}", lost.reason);
         self.profile.markers.push(Marker { name, start: start.unwrap_or(0), end });
         let Some(until) = lost.until else { return Ok(()) };
-        let function = || Function { name: "(lost)".to_owned(), source: String::new() };
-        let stack = self.stack(Key::Lost, LOST, function);
+        let function = || ShownFunction { name: "(lost)".to_owned(), source: String::new() };
+        let stack = self.stack(FunctionKey::Lost, LOST, function);
         self.path.push(stack);
         self.changed(lost.since);
         self.path.pop();

@@ -104,10 +104,10 @@ impl OverviewAnalysis {
     }
     /// The overview. `visits` says when threads were on which core, if that is known.
     pub fn overview(&self, visits: Option<&Visits>) -> Overview {
-        let mut rows: Vec<Row> = self.threads.iter().map(|t| t.row.clone()).collect();
+        let mut rows: Vec<BucketRow> = self.threads.iter().map(|t| t.row.clone()).collect();
         // The shift at which all threads together fit.
         let mut shift = rows.iter().map(|r| r.shift).max().unwrap_or(0);
-        let ends = |rows: &[Row], shift: u32| {
+        let ends = |rows: &[BucketRow], shift: u32| {
             let used = rows.iter().filter(|r| !r.buckets.is_empty());
             let first = used.clone().map(|r| r.first >> (shift - r.shift)).min();
             first.zip(used.map(|r| r.last() >> (shift - r.shift)).max())
@@ -127,7 +127,7 @@ impl OverviewAnalysis {
 
 /// Consecutive buckets of one thread.
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct BucketRow {
     /// The width is 2 to that power.
     shift: u32,
     /// Number of the first bucket.
@@ -135,7 +135,7 @@ struct Row {
     buckets: VecDeque<Bucket>,
 }
 
-impl Row {
+impl BucketRow {
     fn last(&self) -> u64 {
         self.first + (self.buckets.len() as u64).saturating_sub(1)
     }
@@ -197,7 +197,7 @@ impl Row {
 #[derive(Debug)]
 pub struct OverviewState {
     info: ThreadInfo,
-    row: Row,
+    row: BucketRow,
     /// Before the first known time.
     before: Bucket,
     now: Option<u64>,
@@ -250,7 +250,7 @@ impl OverviewState {
         }
     }
     /// The thread with its buckets, numbered from `first`.
-    fn shown(&self, row: &Row, first: u64, visits: Option<&Visits>) -> OverviewThread {
+    fn shown(&self, row: &BucketRow, first: u64, visits: Option<&Visits>) -> OverviewThread {
         let key = (self.info.tid.get(), self.info.started.get());
         let begin = |number: u64| number << row.shift;
         let mut buckets = Vec::new();

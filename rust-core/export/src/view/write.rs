@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use super::encode::{Strings, json, size};
 use super::fold::fold;
 use super::model::View;
-use super::page::{self, Code, Files, Left, Rest, Tree};
+use super::page::{self, Files, MethodListings, Omissions, Rest, Tree};
 use crate::Error;
 
 /// Greatest size of a page in bytes, unless methods and classes alone need more.
@@ -66,10 +66,10 @@ pub fn write_view_within(limit: usize, view: &View, out: &mut dyn Write) -> Resu
 /// The data of the page.
 struct Data {
     rest: Rest,
-    code: Code,
+    code: MethodListings,
     files: Files,
     trees: Vec<Tree>,
-    left: Left,
+    left: Omissions,
     strings: Strings,
 }
 
@@ -77,7 +77,7 @@ impl Data {
     /// Chooses what fits into `room` bytes.
     fn of(view: &View, room: usize) -> io::Result<Self> {
         let mut strings = Strings::default();
-        let mut left = Left::default();
+        let mut left = Omissions::default();
         let rest = Rest::of(view, &mut strings);
         for tree in &view.trees {
             page::names(&tree.tree, &mut strings);
@@ -85,7 +85,7 @@ impl Data {
         let fixed = size(&rest)? + size(&strings)?;
         let room = room.saturating_sub(fixed + 1024);
         // A quarter for each of listings and sources; trees get what they leave.
-        let code = Code::of(&view.methods, room / 4, &mut left)?;
+        let code = MethodListings::of(&view.methods, room / 4, &mut left)?;
         let files = Files::of(view, room / 4, &mut left)?;
         let used = size(&code)? + size(&files)?;
         let trees = trees(view, room.saturating_sub(used), &mut strings, &mut left)?;
@@ -109,7 +109,7 @@ impl Data {
 }
 
 /// The trees, in `room` bytes. Each gets the share that its nodes have of all nodes.
-fn trees(view: &View, room: usize, strings: &mut Strings, left: &mut Left) -> io::Result<Vec<Tree>> {
+fn trees(view: &View, room: usize, strings: &mut Strings, left: &mut Omissions) -> io::Result<Vec<Tree>> {
     let all: usize = view.trees.iter().map(|t| t.tree.nodes.len()).sum();
     let mut out = Vec::new();
     for tree in &view.trees {

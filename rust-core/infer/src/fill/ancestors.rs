@@ -3,13 +3,13 @@
 //! The frames of a thread along a path that is followed backwards.
 
 use super::frames::Frames;
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 
 /// A frame that ended before the point where the walk began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ended {
+enum EndedFrame {
     /// It returned to the instruction after this call site.
     Returned(Node),
     /// An exception left it, and those above it of which nothing is known, for this handler.
@@ -38,7 +38,7 @@ pub(super) struct Ancestors<'a> {
     icfg: &'a Icfg,
     /// Frames that have ended, numbered from 1. Each has the number of the frame below it,
     /// which is lower.
-    ended: Vec<(Ended, Above)>,
+    ended: Vec<(EndedFrame, Above)>,
     above: Above,
     /// Entries up to this number are kept, because `place` has handed out their numbers.
     told: u32,
@@ -54,11 +54,11 @@ pub(super) struct Ancestors<'a> {
 }
 
 /// What a step back does to the frames.
-enum Step {
+enum StepBack {
     /// They stay as they are.
     Stay,
     /// The walk enters a frame that has ended.
-    End(Ended),
+    End(EndedFrame),
     /// The walk reaches the call of such a frame.
     Begin,
     /// The walk reaches the call of an ancestor.
@@ -67,7 +67,7 @@ enum Step {
 
 impl<'a> Ancestors<'a> {
     /// A walk that begins where these frames lie below.
-    pub(super) fn new(icfg: &'a Icfg, below: &Sites) -> Self {
+    pub(super) fn new(icfg: &'a Icfg, below: &FrameSites) -> Self {
         let (ended, above, told, thrown) = (Vec::new(), Above::default(), 0, 0);
         Self { icfg, ended, above, told, thrown, below: below.sites.clone(), whole: below.whole, level: 0 }
     }
@@ -84,37 +84,37 @@ impl<'a> Ancestors<'a> {
     /// The call site of the frame that the walk is in, if it is known.
     pub(super) fn caller(&self) -> Option<Node> {
         match self.top() {
-            Some((Ended::Returned(site), _)) => Some(site),
+            Some((EndedFrame::Returned(site), _)) => Some(site),
             Some(_) => None,
             None => self.below.last().copied(),
         }
     }
-    fn top(&self) -> Option<(Ended, Above)> {
+    fn top(&self) -> Option<(EndedFrame, Above)> {
         self.entry(self.above)
     }
-    fn entry(&self, above: Above) -> Option<(Ended, Above)> {
+    fn entry(&self, above: Above) -> Option<(EndedFrame, Above)> {
         self.ended.get((above.0 as usize).checked_sub(1)?).copied()
     }
     /// Goes back from `to` to `from`. Returns false and changes nothing if these frames do not
     /// allow it.
     pub(super) fn back(&mut self, from: Node, to: Node) -> bool {
         match self.step(from, to) {
-            Some(Step::Stay) => {}
-            Some(Step::End(ended)) => {
-                self.thrown += usize::from(matches!(ended, Ended::Thrown(_)));
+            Some(StepBack::Stay) => {}
+            Some(StepBack::End(ended)) => {
+                self.thrown += usize::from(matches!(ended, EndedFrame::Thrown(_)));
                 self.ended.push((ended, self.above));
                 self.above = Above(self.ended.len() as u32);
             }
-            Some(Step::Begin) => {
+            Some(StepBack::Begin) => {
                 if let Some((ended, below)) = self.top() {
-                    self.thrown -= usize::from(matches!(ended, Ended::Thrown(_)));
+                    self.thrown -= usize::from(matches!(ended, EndedFrame::Thrown(_)));
                     if self.above.0 as usize == self.ended.len() && self.above.0 > self.told {
                         self.ended.pop();
                     }
                     self.above = below;
                 }
             }
-            Some(Step::Out) => {
+            Some(StepBack::Out) => {
                 self.below.pop();
                 self.level += 1;
             }
@@ -126,7 +126,7 @@ impl<'a> Ancestors<'a> {
     pub(super) fn allow(&self, from: Node, to: Node) -> bool {
         self.step(from, to).is_some()
     }
-    fn step(&self, from: Node, to: Node) -> Option<Step> {
+    fn step(&self, from: Node, to: Node) -> Option<StepBack> {
         let g = self.icfg;
         let transfer = g.opcode(from).transfer();
         if transfer == Transfer::Return {
@@ -139,20 +139,20 @@ impl<'a> Ancestors<'a> {
             return self.over_call(from);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
-            return Some(Step::Stay);
+            return Some(StepBack::Stay);
         }
         if g.is_entry(to) {
             return self.over_call(from);
         }
-        g.rows_into(to).next().map(|_| Step::End(Ended::Thrown(to)))
+        g.rows_into(to).next().map(|_| StepBack::End(EndedFrame::Thrown(to)))
     }
-    fn over_return(&self, from: Node, to: Node) -> Option<Step> {
+    fn over_return(&self, from: Node, to: Node) -> Option<StepBack> {
         let g = self.icfg;
         let site = to.0.checked_sub(1).map(Node).filter(|site| g.edges(*site).any(|(_, n)| n == to));
         if let Some((site, entry)) = site.zip(g.entry(g.method(from)))
             && g.may_call(site, entry)
         {
-            return Some(Step::End(Ended::Returned(site)));
+            return Some(StepBack::End(EndedFrame::Returned(site)));
         }
         // After the return, code outside the graph that had called this frame may have called
         // again.
@@ -160,23 +160,23 @@ impl<'a> Ancestors<'a> {
         let once_more = g.is_entry(to)
             && match self.top().map(|top| top.0) {
                 None => outside(self.below.last()),
-                Some(Ended::Returned(site)) => outside(Some(&site)),
-                Some(Ended::Thrown(_)) => true,
+                Some(EndedFrame::Returned(site)) => outside(Some(&site)),
+                Some(EndedFrame::Thrown(_)) => true,
             };
-        once_more.then_some(Step::Stay)
+        once_more.then_some(StepBack::Stay)
     }
-    fn over_call(&self, site: Node) -> Option<Step> {
+    fn over_call(&self, site: Node) -> Option<StepBack> {
         match self.top().map(|top| top.0) {
-            Some(Ended::Returned(behind)) => (behind == site).then_some(Step::Begin),
+            Some(EndedFrame::Returned(behind)) => (behind == site).then_some(StepBack::Begin),
             // `site` lies in the frame of the handler, or, in the next arm, in a frame that the
             // exception left.
-            Some(Ended::Thrown(handler)) if self.icfg.handlers(site).any(|h| h == handler) => {
-                Some(Step::Begin)
+            Some(EndedFrame::Thrown(handler)) if self.icfg.handlers(site).any(|h| h == handler) => {
+                Some(StepBack::Begin)
             }
-            Some(Ended::Thrown(_)) => (!self.icfg.catches_all(site)).then_some(Step::Stay),
+            Some(EndedFrame::Thrown(_)) => (!self.icfg.catches_all(site)).then_some(StepBack::Stay),
             None => {
                 let known = self.below.last().map_or(!self.whole, |known| *known == site);
-                known.then_some(Step::Out)
+                known.then_some(StepBack::Out)
             }
         }
     }
@@ -191,7 +191,7 @@ impl<'a> Ancestors<'a> {
         let mut above = above;
         while let Some((ended, below)) = self.entry(above) {
             let Some((last, others)) = known.split_last() else { return !frames.is_whole() };
-            if ended != Ended::Returned(*last) {
+            if ended != EndedFrame::Returned(*last) {
                 return false;
             }
             (known, above) = (others, below);
@@ -202,7 +202,7 @@ impl<'a> Ancestors<'a> {
 
 /// The call sites below the first instruction of `post`, including those that become known when
 /// its frames return.
-pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
+pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> FrameSites {
     let mut frames = Frames::new(icfg, below);
     let mut all = frames.known();
     let mut learned = Vec::new();
@@ -258,7 +258,7 @@ mod tests {
         graph(vec![main, caller("other", "f"), caller("f", "g"), method("g", &[1, 177, 191])])
     }
     fn ancestors<'g>(g: &'g Icfg, sites: &[Node], whole: bool) -> Ancestors<'g> {
-        Ancestors::new(g, &Sites { sites: sites.to_vec(), whole })
+        Ancestors::new(g, &FrameSites { sites: sites.to_vec(), whole })
     }
     /// Goes back along `path`, from its last node to its first.
     fn goes(all: &mut Ancestors<'_>, path: &[Node]) -> bool {
@@ -311,12 +311,12 @@ mod tests {
         let g = program();
         let post = [at(&g, 3, &[1]), at(&g, 2, &[3]), at(&g, 1, &[3])].concat();
         let sites = [at(&g, 1, &[0]), at(&g, 2, &[0])].concat();
-        assert_eq!(revealed(&g, Below::Unknown, &post), Sites { sites: sites.clone(), whole: false });
+        assert_eq!(revealed(&g, Below::Unknown, &post), FrameSites { sites: sites.clone(), whole: false });
         assert_eq!(
             revealed(&g, Below::Top(&sites[1..]), &post),
-            Sites { sites: sites.clone(), whole: false }
+            FrameSites { sites: sites.clone(), whole: false }
         );
-        assert_eq!(revealed(&g, Below::Frames(&sites), &post), Sites { sites, whole: true });
+        assert_eq!(revealed(&g, Below::Frames(&sites), &post), FrameSites { sites, whole: true });
     }
 
     #[test]
@@ -329,11 +329,11 @@ mod tests {
         let g = graph(vec![main, caller("other", "f"), f, last, caller("start", "main")]);
         // f calls g, which throws, and main, which catches, returns.
         let post = [at(&g, 2, &[0]), at(&g, 3, &[0, 1]), at(&g, 0, &[4, 5]), at(&g, 4, &[3])].concat();
-        assert_eq!(revealed(&g, Below::Unknown, &post), Sites { sites: vec![], whole: false });
+        assert_eq!(revealed(&g, Below::Unknown, &post), FrameSites { sites: vec![], whole: false });
         // Where main is known to have called f, start called main.
         let called = at(&g, 0, &[0]);
         let sites = [at(&g, 4, &[0]), called.clone()].concat();
-        assert_eq!(revealed(&g, Below::Top(&called), &post), Sites { sites, whole: false });
+        assert_eq!(revealed(&g, Below::Top(&called), &post), FrameSites { sites, whole: false });
     }
 
     #[test]

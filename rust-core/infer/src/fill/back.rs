@@ -5,13 +5,13 @@
 
 use super::ancestors::{Above, Ancestors, revealed};
 use super::contexts::Contexts;
-use super::follow::End;
+use super::follow::GapEnd;
 use super::frames::Frames;
 use super::pace::Expected;
 use super::passage::Spots;
 use super::trail::Ground;
 use super::{FillWork, Tier, Tiers, common};
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -135,7 +135,7 @@ const SPARE: usize = 1 << 12;
 
 /// The spots of a way back, by node.
 #[derive(Debug, Default)]
-struct Table {
+struct SpotTable {
     /// Nodes with their spots. Entries from `used` on are not in use; they keep their memory
     /// for later.
     spots: Vec<(Node, Same)>,
@@ -145,7 +145,7 @@ struct Table {
     slots: Vec<u32>,
 }
 
-impl Table {
+impl SpotTable {
     fn spots(&self) -> &[(Node, Same)] {
         &self.spots[..self.used]
     }
@@ -175,15 +175,15 @@ impl Table {
 /// Tables that are not in use. A table has a slot for every node of the program and keeps the
 /// memory of its spots, so it is reused for the next gap.
 #[derive(Debug, Default)]
-pub(super) struct Tables(Mutex<Vec<Table>>);
+pub(super) struct Tables(Mutex<Vec<SpotTable>>);
 
 impl Tables {
-    fn take(&self, nodes: usize) -> Table {
+    fn take(&self, nodes: usize) -> SpotTable {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         table.slots.resize(nodes, 0);
         table
     }
-    fn give(&self, table: Table) {
+    fn give(&self, table: SpotTable) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(table);
     }
 }
@@ -204,7 +204,7 @@ pub(super) struct Back<'a> {
     /// The instructions of its segment.
     post: &'a [Node],
     /// The frames below the first instruction after the gap.
-    below: Sites,
+    below: FrameSites,
     ancestors: Ancestors<'a>,
     /// The instructions of the way, the last one of the gap first.
     nodes: Vec<Node>,
@@ -214,12 +214,12 @@ pub(super) struct Back<'a> {
     /// Number of instructions before the nearest transfer.
     offset: usize,
     hops: usize,
-    table: Table,
+    table: SpotTable,
 }
 
 impl<'a> Back<'a> {
     /// An empty way back from `end`.
-    pub(super) fn new(ground: Ground<'a>, end: &End<'_>) -> Self {
+    pub(super) fn new(ground: Ground<'a>, end: &GapEnd<'_>) -> Self {
         let range = ground.captured.range(end.segment);
         let (begin, post) = (range.start, &ground.captured.nodes()[range]);
         let below = revealed(ground.icfg, end.frames, &post[..post.len().min(REVEALED)]);
@@ -300,7 +300,7 @@ impl<'a> Back<'a> {
     }
     /// The frames below the first instruction after the gap if those at `spot` are `frames`.
     /// `None` if frames were entered in between whose call sites are not known.
-    pub(super) fn frames_after(&self, mut frames: Sites, spot: &Spot) -> Option<Sites> {
+    pub(super) fn frames_after(&self, mut frames: FrameSites, spot: &Spot) -> Option<FrameSites> {
         let entered = self.below.sites.len().checked_sub(spot.level as usize)?;
         frames.sites.truncate(frames.sites.len().saturating_sub(self.ancestors.count(spot.above)));
         frames.sites.extend(&self.below.sites[entered..]);

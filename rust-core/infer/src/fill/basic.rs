@@ -2,7 +2,7 @@
 
 //! Algorithm 3 of the paper: data recovery, basic algorithm.
 
-use super::suffix::Context;
+use super::suffix::SuffixContext;
 use super::{Captured, Choose, FillWork, Parameters, Ranked, SegmentId, Tier};
 
 /// Compares every complete segment instruction by instruction (Algorithm 3). Only the best one
@@ -19,7 +19,7 @@ impl Choose for Basic {
         parameters: &Parameters,
         work: &mut FillWork,
     ) -> Vec<Ranked> {
-        let context = Context::new(captured, before, parameters);
+        let context = SuffixContext::new(captured, before, parameters);
         let mut best: Option<Ranked> = None;
         for position in candidates {
             work.compared += 1;

@@ -38,7 +38,7 @@ impl Candidates {
         all.positions = vec![Vec::new(); numbers.len()];
         all.left_out = vec![0; numbers.len()];
         if !numbers.is_empty() {
-            let last = Filter::of(numbers.keys().filter_map(|p| p.last().copied()));
+            let last = AnchorFilter::of(numbers.keys().filter_map(|p| p.last().copied()));
             for segment in 0..captured.len() as u32 {
                 let range = captured.range(super::SegmentId(segment));
                 let ends = (range.start + len).min(range.end)..range.end;
@@ -53,7 +53,7 @@ impl Candidates {
         ends: Range<usize>,
         len: usize,
         numbers: &HashMap<&[Node], u32>,
-        last: &Filter,
+        last: &AnchorFilter,
         most: usize,
     ) {
         let nodes = captured.nodes();
@@ -81,9 +81,9 @@ impl Candidates {
 }
 
 /// A quick test that rules out most instructions that end no anchor instructions.
-struct Filter(Vec<u64>);
+struct AnchorFilter(Vec<u64>);
 
-impl Filter {
+impl AnchorFilter {
     fn of(nodes: impl Iterator<Item = Node> + Clone) -> Self {
         let most = nodes.clone().map(|n| n.0).max().unwrap_or(0) as usize;
         let mut bits = vec![0; most / 64 + 1];

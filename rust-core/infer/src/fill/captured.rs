@@ -303,12 +303,12 @@ impl Bits {
 #[derive(Clone, Debug, Default)]
 struct Abstraction {
     bits: Bits,
-    listed: OnceLock<Listed>,
+    listed: OnceLock<TierList>,
 }
 
 /// The instructions of a tier as a list.
 #[derive(Clone, Debug, Default)]
-struct Listed {
+struct TierList {
     nodes: Vec<Node>,
     /// Number of bits set before each word.
     ranks: Vec<u32>,
@@ -321,9 +321,9 @@ impl Abstraction {
         self.bits.push(filled, belongs);
     }
     /// The instructions of the tier among `all`; listed at the first call.
-    fn listed(&self, all: &[Node]) -> &Listed {
+    fn listed(&self, all: &[Node]) -> &TierList {
         self.listed.get_or_init(|| {
-            let mut listed = Listed::default();
+            let mut listed = TierList::default();
             for (word, nodes) in self.bits.0.iter().zip(all.chunks(64)) {
                 listed.ranks.push(listed.nodes.len() as u32);
                 let mut bits = *word;
@@ -337,7 +337,7 @@ impl Abstraction {
     }
 }
 
-impl Listed {
+impl TierList {
     fn rank(&self, bits: &Bits, position: usize) -> usize {
         match (bits.0.get(position / 64), self.ranks.get(position / 64)) {
             (Some(bits), Some(rank)) => {

@@ -37,7 +37,7 @@ use super::pace::Expected;
 use super::passage::{Exited, Passages};
 use super::trail::{AGREEMENT, Ground, Joint, Trail};
 use super::{Captured, FillWork, Hole, SegmentId, common};
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 
@@ -62,14 +62,14 @@ pub struct Gap<'a> {
 
 impl<'a> Gap<'a> {
     /// Its end.
-    pub const fn end(&self) -> End<'a> {
-        End { segment: self.hole.after, frames: self.after, expected: self.expected }
+    pub const fn end(&self) -> GapEnd<'a> {
+        GapEnd { segment: self.hole.after, frames: self.after, expected: self.expected }
     }
 }
 
 /// The end of a gap.
 #[derive(Clone, Copy, Debug)]
-pub struct End<'a> {
+pub struct GapEnd<'a> {
     /// The segment that follows.
     pub segment: SegmentId,
     /// The frames below its first instruction.
@@ -91,7 +91,7 @@ impl std::fmt::Debug for WaysBack<'_> {
 
 impl<'f> WaysBack<'f> {
     /// The instructions that lead to `end`. `None` if no fill of the gap can be right.
-    pub fn to(&self, end: &End<'_>) -> Option<WayBack<'f>> {
+    pub fn to(&self, end: &GapEnd<'_>) -> Option<WayBack<'f>> {
         let Ground { captured, settings, .. } = self.0;
         // If the shortest fill that fits is too long, no fill is possible, and nothing needs to
         // be read.
@@ -203,7 +203,7 @@ pub struct Recovered {
     /// The index of an instruction, and the frames below it, if the search found them. The
     /// index after the last instruction is that of the first one after the gap. See
     /// [`Follower::frames_after`].
-    pub frames: Option<(usize, Sites)>,
+    pub frames: Option<(usize, FrameSites)>,
 }
 
 impl Recovered {
@@ -247,7 +247,7 @@ impl<'a> Follower<'a> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
     /// The frames below the first instruction after a gap, where its fill determines them.
-    pub fn frames_after(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
+    pub fn frames_after(&self, gap: &Gap<'_>, fill: &Recovered) -> FrameSites {
         let Recovered { nodes, broken, frames, .. } = fill;
         let first = self.captured.segment(gap.hole.after).first();
         let follow = |frames: &mut Frames<'a>, from: Option<&Node>, to: Option<&Node>| {
@@ -448,7 +448,7 @@ struct Choice {
     before: usize,
     place: Option<u32>,
     /// See [`Recovered::frames`].
-    frames: Option<(usize, Sites)>,
+    frames: Option<(usize, FrameSites)>,
 }
 
 impl Choice {

@@ -2,7 +2,7 @@
 
 //! The known frames of a thread along a path.
 
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 
@@ -39,11 +39,11 @@ impl<'a> Frames<'a> {
         self.whole
     }
     /// The known call sites.
-    pub(super) fn known(&self) -> Sites {
-        Sites { sites: self.sites.clone(), whole: self.whole }
+    pub(super) fn known(&self) -> FrameSites {
+        FrameSites { sites: self.sites.clone(), whole: self.whole }
     }
     /// Writes the known call sites to `known`, and reuses its memory.
-    pub(super) fn known_in(&self, known: &mut Sites) {
+    pub(super) fn known_in(&self, known: &mut FrameSites) {
         known.sites.clone_from(&self.sites);
         known.whole = self.whole;
     }
@@ -59,8 +59,8 @@ impl<'a> Frames<'a> {
     /// allow it.
     pub(super) fn follow(&mut self, from: Node, to: Node) -> bool {
         match self.step(from, to) {
-            Some(Change::Push) => self.sites.push(from),
-            Some(Change::Keep(depth)) => self.sites.truncate(depth),
+            Some(FrameChange::Push) => self.sites.push(from),
+            Some(FrameChange::Keep(depth)) => self.sites.truncate(depth),
             None => return false,
         }
         true
@@ -84,7 +84,7 @@ impl<'a> Frames<'a> {
         }
         !contradicted
     }
-    fn step(&self, from: Node, to: Node) -> Option<Change> {
+    fn step(&self, from: Node, to: Node) -> Option<FrameChange> {
         let g = self.icfg;
         let depth = self.sites.len();
         let transfer = g.opcode(from).transfer();
@@ -94,49 +94,51 @@ impl<'a> Frames<'a> {
         // The entry of another method is reached only by a call, even if the graph does not
         // know this call.
         if g.is_entry(to) && g.method(to) != g.method(from) {
-            return Some(Change::Push);
+            return Some(FrameChange::Push);
         }
         // An entry that is also a handler is taken for the callee's entry.
         if transfer == Transfer::Invoke && g.may_call(from, to) {
-            return Some(Change::Push);
+            return Some(FrameChange::Push);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
-            return Some(Change::Keep(depth));
+            return Some(FrameChange::Keep(depth));
         }
         if g.is_entry(to) {
-            return Some(Change::Push);
+            return Some(FrameChange::Push);
         }
         self.unwinds(to)
     }
-    fn returns(&self, from: Node, to: Node) -> Option<Change> {
+    fn returns(&self, from: Node, to: Node) -> Option<FrameChange> {
         let g = self.icfg;
         // Code outside the graph that called this frame may call again.
         if g.is_entry(to) && self.sites.last().is_none_or(|site| g.is_outside(*site)) {
-            return Some(Change::Keep(self.sites.len()));
+            return Some(FrameChange::Keep(self.sites.len()));
         }
         match self.sites.last() {
-            Some(site) => g.edges(*site).any(|(_, n)| n == to).then_some(Change::Keep(self.sites.len() - 1)),
+            Some(site) => {
+                g.edges(*site).any(|(_, n)| n == to).then_some(FrameChange::Keep(self.sites.len() - 1))
+            }
             None => {
                 let entry = g.entry(g.method(from))?;
                 let site = Node(to.0.checked_sub(1)?);
                 let behind = g.edges(site).any(|(_, n)| n == to);
-                (!self.whole && behind && g.may_call(site, entry)).then_some(Change::Keep(0))
+                (!self.whole && behind && g.may_call(site, entry)).then_some(FrameChange::Keep(0))
             }
         }
     }
     /// An exception leaves frames until one of them has `handler`.
-    fn unwinds(&self, handler: Node) -> Option<Change> {
+    fn unwinds(&self, handler: Node) -> Option<FrameChange> {
         let g = self.icfg;
         g.rows_into(handler).next()?;
         for (depth, site) in self.sites.iter().enumerate().rev() {
             if g.handlers(*site).any(|h| h == handler) {
-                return Some(Change::Keep(depth));
+                return Some(FrameChange::Keep(depth));
             }
             if g.catches_all(*site) {
                 return None;
             }
         }
-        (!self.whole).then_some(Change::Keep(0))
+        (!self.whole).then_some(FrameChange::Keep(0))
     }
     /// Whether these frames may be `others`: they are the same where both are known.
     pub(super) fn agree(&self, others: &Self) -> bool {
@@ -151,7 +153,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-enum Change {
+enum FrameChange {
     Push,
     /// The number of frames that remain.
     Keep(usize),

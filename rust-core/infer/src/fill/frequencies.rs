@@ -21,7 +21,7 @@ pub struct Frequencies {
 /// Counts of ways. A table by source and target holds the recent ones, so that most additions
 /// need no map.
 #[derive(Default)]
-struct Counts {
+struct WayCounts {
     all: HashMap<(Node, Node), u32>,
     recent: Vec<Option<(Node, Node, u32)>>,
 }
@@ -29,7 +29,7 @@ struct Counts {
 /// Slots for recent ways.
 const RECENT: usize = 1 << 14;
 
-impl Counts {
+impl WayCounts {
     fn add(&mut self, from: Node, to: Node) {
         if self.recent.is_empty() {
             self.recent = vec![None; RECENT];
@@ -67,7 +67,7 @@ const CALLEES: usize = 16;
 impl Frequencies {
     /// Counts the ways in `captured`, without hidden segments.
     pub fn new(captured: &Captured) -> Self {
-        let mut counts = Counts::default();
+        let mut counts = WayCounts::default();
         let segments = (0..captured.len() as u32).map(SegmentId);
         let mut transfers = Vec::new();
         for segment in segments.filter(|s| !captured.is_hidden(*s)) {

@@ -2,7 +2,7 @@
 
 //! Reads a complete segment until it joins what follows the gap.
 
-use super::{Captured, Fill, FillWork, Hole, Parameters, Ranked, Source};
+use super::{Captured, Fill, FillSource, FillWork, Hole, Parameters, Ranked};
 use jportal_bytecode::Node;
 
 /// The fill from the first of `chosen` that joins.
@@ -19,7 +19,7 @@ pub(super) fn first_that_joins(
         if let Some(len) = length(captured, hole, from, parameters, work) {
             let segment = captured.segment_at(from);
             let at = from - captured.range(segment).start;
-            let source = Source::Captured { segment, at, matched: cs.matched, rank };
+            let source = FillSource::Captured { segment, at, matched: cs.matched, rank };
             return Some(Fill { nodes: captured.nodes()[from..from + len].to_vec(), source });
         }
     }

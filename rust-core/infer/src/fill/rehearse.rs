@@ -24,7 +24,7 @@ use super::frames::Frames;
 use super::learned::Learned;
 use super::lengths::Lengths;
 use super::pace::{Expected, Paces, Span};
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 use jportal_lcs::{Bound, both_ends, divided};
@@ -288,7 +288,7 @@ struct Trial {
 
 impl Trial {
     /// The frames below the last instruction before the gap, and below the first one after it.
-    fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
+    fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (FrameSites, FrameSites) {
         let mut frames = Frames::new(icfg, first);
         let nodes = captured.nodes();
         let mut follow = |mut at: usize, to: usize| {
@@ -543,8 +543,8 @@ mod tests {
         let hole = Hole { before: segment, after: segment, time: None };
         let (before, after) =
             Trial { hole, lost: 2..4, segment, expected: None }.frames(&g, &captured, Below::Frames(&[]));
-        assert_eq!(before, Sites { sites: at(&g, 0, &[0]), whole: true });
-        assert_eq!(after, Sites { sites: vec![], whole: true });
+        assert_eq!(before, FrameSites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!(after, FrameSites { sites: vec![], whole: true });
     }
 
     fn a_loop() -> (Icfg, Captured) {

@@ -6,13 +6,13 @@ use super::{Captured, FillWork, Parameters, SegmentId, Tier, common};
 use std::ops::Range;
 
 /// An IS that complete segments are compared with.
-pub(super) struct Context<'a> {
+pub(super) struct SuffixContext<'a> {
     captured: &'a Captured,
     /// The part of the IS that is compared.
     range: Range<usize>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> SuffixContext<'a> {
     pub(super) fn new(captured: &'a Captured, before: SegmentId, parameters: &Parameters) -> Self {
         let mut range = captured.range(before);
         range.start = range.start.max(range.end.saturating_sub(parameters.context));

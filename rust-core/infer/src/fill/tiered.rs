@@ -2,7 +2,7 @@
 
 //! Algorithm 4 of the paper: abstraction-guided search for complete segments.
 
-use super::suffix::Context;
+use super::suffix::SuffixContext;
 use super::{Captured, Choose, FillWork, Parameters, Ranked, SegmentId, Tier};
 
 /// Compares call structure, then control structure, then instructions, and continues only while
@@ -27,7 +27,7 @@ impl Choose for Tiered {
         parameters: &Parameters,
         work: &mut FillWork,
     ) -> Vec<Ranked> {
-        let context = Context::new(captured, before, parameters);
+        let context = SuffixContext::new(captured, before, parameters);
         let mut best: Vec<Ranked> = Vec::new();
         let mut least = Least::default();
         for position in candidates {
@@ -48,7 +48,12 @@ impl Choose for Tiered {
 
 /// `ComputeSuffixLength`: the concrete length, or `None` if a tier shows that it is less than
 /// `least`.
-fn suffix_length(context: &Context<'_>, position: u32, least: &Least, work: &mut FillWork) -> Option<usize> {
+fn suffix_length(
+    context: &SuffixContext<'_>,
+    position: u32,
+    least: &Least,
+    work: &mut FillWork,
+) -> Option<usize> {
     for (tier, least) in [Tier::Calls, Tier::Control].into_iter().zip(least) {
         if context.common(tier, position, work) < *least {
             return None;
@@ -58,6 +63,6 @@ fn suffix_length(context: &Context<'_>, position: u32, least: &Least, work: &mut
     Some(context.common(Tier::Concrete, position, work))
 }
 
-fn lengths(context: &Context<'_>, matched: usize) -> Least {
+fn lengths(context: &SuffixContext<'_>, matched: usize) -> Least {
     [context.abstracted(Tier::Calls, matched), context.abstracted(Tier::Control, matched), matched]
 }

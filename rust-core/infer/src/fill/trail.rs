@@ -11,7 +11,7 @@ use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers, common};
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -73,7 +73,7 @@ pub(super) struct Trail<'a> {
     again: usize,
     best: Option<Joint>,
     /// The frames at the best joint or after a passage.
-    at_best: Sites,
+    at_best: FrameSites,
     /// The spot there, and the number of instructions before it.
     best_spot: Option<(usize, Spot)>,
 }
@@ -87,7 +87,7 @@ struct Middle<'a> {
 }
 
 /// Why copying ended.
-enum End {
+enum CopyEnd {
     /// Enough was read.
     Done,
     /// The place cannot be followed beyond this position, or beyond the end of its segment.
@@ -147,7 +147,7 @@ impl<'a> Trail<'a> {
             considered: Vec::new(),
             again,
             best: None,
-            at_best: Sites::default(),
+            at_best: FrameSites::default(),
             best_spot: None,
         }
     }
@@ -210,8 +210,8 @@ impl<'a> Trail<'a> {
         let mut next = place;
         while !self.is_done() && self.hops <= self.ground.settings.hops {
             let stuck = match next.map(|place| self.copy(place, work)) {
-                Some(End::Done) => return,
-                Some(End::Stuck(at)) => at,
+                Some(CopyEnd::Done) => return,
+                Some(CopyEnd::Stuck(at)) => at,
                 None if !self.guess() => return,
                 None => None,
             };
@@ -234,7 +234,7 @@ impl<'a> Trail<'a> {
         self.push(next);
         true
     }
-    fn copy(&mut self, place: u32, work: &mut FillWork) -> End {
+    fn copy(&mut self, place: u32, work: &mut FillWork) -> CopyEnd {
         let captured = self.ground.captured;
         let from = place as usize;
         let end = captured.range(captured.segment_at(from)).end;
@@ -245,12 +245,12 @@ impl<'a> Trail<'a> {
             let (len, transfers) = captured.straight(position..end.min(position + TICK - ticks));
             work.read += len as u64;
             if ticks == 0 && self.is_done() {
-                return End::Done;
+                return CopyEnd::Done;
             }
-            let Some(last) = self.nodes.last().copied() else { return End::Done };
+            let Some(last) = self.nodes.last().copied() else { return CopyEnd::Done };
             let straight = last.0 + 1 == next.0 && self.ground.icfg.tier(last) == Tier::Concrete;
             if !straight && !self.frames.follow_seen(last, next) {
-                return End::Stuck(Some(position as u32));
+                return CopyEnd::Stuck(Some(position as u32));
             }
             self.go_straight(&captured.nodes()[position..end], len);
             if transfers {
@@ -258,7 +258,7 @@ impl<'a> Trail<'a> {
             }
             position += len;
         }
-        End::Stuck(None)
+        CopyEnd::Stuck(None)
     }
     /// Appends the first `len` instructions of `copied`, which follow each other in the code.
     fn go_straight(&mut self, copied: &[Node], len: usize) {
@@ -479,7 +479,7 @@ impl<'a> Trail<'a> {
     /// The frames below the first instruction after the gap, by way of the best joint or of the
     /// passage. If the way back does not determine them, the frames at the joint. Both with the
     /// number of instructions of the fill before that point.
-    pub(super) fn frames_at_best(&self) -> Option<(usize, Sites)> {
+    pub(super) fn frames_at_best(&self) -> Option<(usize, FrameSites)> {
         let (front, spot) = self.best_spot?;
         let behind = self.back.frames_after(self.at_best.clone(), &spot);
         let known = behind.map(|behind| (front + spot.len as usize, behind));

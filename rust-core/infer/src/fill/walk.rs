@@ -2,7 +2,7 @@
 
 //! The last resort: a path through the ICFG.
 
-use super::{Captured, Fill, FillWork, Hole, Parameters, Source};
+use super::{Captured, Fill, FillSource, FillWork, Hole, Parameters};
 use crate::project::nfa::Nfa;
 use hashbrown::HashSet;
 use jportal_bytecode::{Icfg, Node};
@@ -18,12 +18,12 @@ use std::cell::RefCell;
 #[derive(Clone, Debug)]
 pub struct Walker<'a> {
     nfa: Nfa<'a>,
-    seen: RefCell<Seen>,
+    seen: RefCell<VisitedNodes>,
 }
 
 /// The nodes that a walk has visited.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct VisitedNodes {
     /// By node, the node from which the walk reached it: 4 bytes for each node of the graph,
     /// kept for the next walk.
     from: Vec<u32>,
@@ -33,7 +33,7 @@ struct Seen {
 /// No node.
 const NONE: u32 = u32::MAX;
 
-impl Seen {
+impl VisitedNodes {
     fn begin(&mut self, nodes: usize) {
         self.from.resize(nodes, NONE);
         for node in self.all.drain(..) {
@@ -74,7 +74,7 @@ impl<'a> Walker<'a> {
         let from = *captured.segment(hole.before).last()?;
         let to = *captured.segment(hole.after).first()?;
         let nodes = self.path(from, to, parameters.visits, work)?;
-        Some(Fill { nodes, source: Source::Walk })
+        Some(Fill { nodes, source: FillSource::Walk })
     }
     fn path(&self, from: Node, to: Node, visits: usize, work: &mut FillWork) -> Option<Vec<Node>> {
         let seen = &mut *self.seen.borrow_mut();

@@ -7,8 +7,8 @@ use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, Orphan, Provenance, Tier};
 use jportal_units::MethodId;
 
-use crate::place::placement::Part;
-use crate::place::stretch::{Bytecode, Stretch};
+use crate::place::placement::StretchPart;
+use crate::place::stretch::{Bytecode, OrphanStretch};
 
 /// The frames that placed bytecodes have led to, outermost first: the position of each, and its
 /// provenance.
@@ -26,13 +26,13 @@ pub(crate) fn leave_all(icfg: &Icfg, frames: &mut Frames, exit: Exit, out: &mut 
 /// that this one led to.
 pub(crate) fn emit(
     icfg: &Icfg,
-    stretch: &mut Stretch,
-    parts: &[Part],
+    stretch: &mut OrphanStretch,
+    parts: &[StretchPart],
     frames: &mut Frames,
     out: &mut Vec<Event>,
 ) {
     let mut emitter = Emitter { icfg, frames, out, provenance: Provenance::Decoded };
-    let (mut parts, mut part) = (parts.iter(), None::<&Part>);
+    let (mut parts, mut part) = (parts.iter(), None::<&StretchPart>);
     let mut bytecodes = stretch.bytecodes.iter().enumerate().peekable();
     let mut last: Option<(&Bytecode, bool)> = None;
     let mut depth = 0;

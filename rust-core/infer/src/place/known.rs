@@ -14,13 +14,13 @@ const SYMBOLS: usize = 1 << 17;
 
 /// The segments and their results.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownFits {
     found: HashMap<Segment, Fit>,
     /// The number of symbols of all segments, plus one for each segment.
     symbols: usize,
 }
 
-impl Known {
+impl KnownFits {
     /// The result for `segment`, if it is known.
     pub(crate) fn get(&self, segment: &Segment) -> Option<&Fit> {
         self.found.get(segment)
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut known = Known::default();
+        let mut known = KnownFits::default();
         for len in (1..LONGEST).chain(1..LONGEST) {
             known.insert(segment(len), &Fit::Nowhere { matched: len });
             assert!(matches!(known.get(&segment(len)), Some(Fit::Nowhere { matched }) if *matched == len));

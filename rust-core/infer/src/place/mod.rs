@@ -12,7 +12,7 @@
 //! much to place, stay orphans.
 //!
 //! A flow without orphans passes unchanged, and the ICFG is not built for it. Memory: the ICFG,
-//! and for each thread the events of one stretch, at most [`Settings::buffered`].
+//! and for each thread the events of one stretch, at most [`PlacementSettings::buffered`].
 
 mod emit;
 mod known;
@@ -21,7 +21,7 @@ mod projector;
 pub mod stretch;
 mod summary;
 
-pub use placement::{Method, Settings};
+pub use placement::{Method, PlacementSettings};
 pub use projector::Projector;
 pub use summary::Summary;
 

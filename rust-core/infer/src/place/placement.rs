@@ -7,11 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Outcome;
 use crate::project::paths::Below;
-use crate::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection};
+use crate::project::{
+    Enumerate, Extent, Fit, Guided, Indexed, Places, Project, Projection, ProjectionLimits,
+};
 use jportal_bytecode::{ByName, Icfg, MethodTable, Node, SharedIcfg, Transfer};
 
-use crate::place::known::Known;
-use crate::place::stretch::{Begin, Bytecode, Stretch};
+use crate::place::known::KnownFits;
+use crate::place::stretch::{Begin, Bytecode, OrphanStretch};
 use crate::place::summary::Summary;
 
 /// How stretches are placed.
@@ -27,11 +29,11 @@ pub enum Method {
 
 /// How stretches are placed, and what that may cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct PlacementSettings {
     /// The method.
     pub method: Method,
     /// The limits of one attempt.
-    pub limits: Limits,
+    pub limits: ProjectionLimits,
     /// The additional number of transitions that one attempt may cost for each of its
     /// bytecodes.
     pub each: u64,
@@ -47,7 +49,7 @@ pub struct Settings {
     pub budget: (u64, u64),
 }
 
-impl Settings {
+impl PlacementSettings {
     /// Limits that keep placing cheaper than decoding: a stretch that is too wide somewhere is
     /// divided there.
     pub const fn new(method: Method) -> Self {
@@ -58,7 +60,8 @@ impl Settings {
             Method::Indexed => (1 << 14, 8),
             Method::Enumerate | Method::Guided => (500_000, 0),
         };
-        let limits = Limits { transitions, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15, returns: 16 };
+        let limits =
+            ProjectionLimits { transitions, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15, returns: 16 };
         // A transition takes about 40 ns. Captures of H2 that lost a third of their trace need 15
         // transitions for each orphan.
         let (looked_at, budget) = ((1 << 22, 16), (20_000_000, 64));
@@ -68,14 +71,14 @@ impl Settings {
 
 /// A part of a stretch.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct StretchPart {
     /// The indices of its bytecodes.
     pub(crate) bytecodes: Range<usize>,
     /// The places of these bytecodes, if they were found.
     pub(crate) place: Option<Projection>,
 }
 
-impl Part {
+impl StretchPart {
     /// Whether its last bytecode has one place only.
     pub(crate) fn ends_certain(&self) -> bool {
         self.place
@@ -86,7 +89,7 @@ impl Part {
 
 /// The source of the program's graph.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum GraphSource {
     /// The graph is built when it is first needed.
     Methods(Arc<MethodTable>),
     /// The graph exists, or another thread builds it.
@@ -96,23 +99,23 @@ pub(crate) enum Source {
 /// Places stretches, for all threads. The graph is built at the first use.
 #[derive(Debug)]
 pub(crate) struct Placer {
-    source: Source,
-    settings: Settings,
+    source: GraphSource,
+    settings: PlacementSettings,
     program: OnceLock<(Arc<Icfg>, Places)>,
 }
 
 impl Placer {
-    pub(crate) const fn new(source: Source, settings: Settings) -> Self {
+    pub(crate) const fn new(source: GraphSource, settings: PlacementSettings) -> Self {
         Self { source, settings, program: OnceLock::new() }
     }
-    pub(crate) const fn settings(&self) -> &Settings {
+    pub(crate) const fn settings(&self) -> &PlacementSettings {
         &self.settings
     }
     fn program(&self) -> &(Arc<Icfg>, Places) {
         self.program.get_or_init(|| {
             let icfg = match &self.source {
-                Source::Methods(methods) => Arc::new(Icfg::build(methods, &mut ByName::new(methods))),
-                Source::Graph(icfg) => Arc::clone(icfg.get()),
+                GraphSource::Methods(methods) => Arc::new(Icfg::build(methods, &mut ByName::new(methods))),
+                GraphSource::Graph(icfg) => Arc::clone(icfg.get()),
             };
             let places = Places::new(&icfg);
             (icfg, places)
@@ -125,11 +128,11 @@ impl Placer {
     /// if known. `known` and `summary` belong to the thread.
     pub(crate) fn place(
         &self,
-        stretch: &Stretch,
+        stretch: &OrphanStretch,
         anchor: Option<Node>,
-        known: &mut Known,
+        known: &mut KnownFits,
         summary: &mut Summary,
-    ) -> Vec<Part> {
+    ) -> Vec<StretchPart> {
         let all = stretch.bytecodes.len();
         let (mut parts, mut from) = (Vec::new(), 0);
         let mut begin = anchor.map_or(Begin::Anywhere, Begin::At);
@@ -173,19 +176,19 @@ impl Placer {
                 None if gave_up => summary.given_up += len,
                 None => summary.nowhere += len,
             }
-            let part = Part { bytecodes: from..to, place };
+            let part = StretchPart { bytecodes: from..to, place };
             begin = self.behind(stretch, &part);
             parts.push(part);
             from = to;
         }
         if from < all {
             summary.given_up += (all - from) as u64;
-            parts.push(Part { bytecodes: from..all, place: None });
+            parts.push(StretchPart { bytecodes: from..all, place: None });
         }
         parts
     }
     /// The knowledge that `part` gives about the next bytecode.
-    fn behind(&self, stretch: &Stretch, part: &Part) -> Begin {
+    fn behind(&self, stretch: &OrphanStretch, part: &StretchPart) -> Begin {
         let icfg = self.icfg();
         let returns = |b: &Bytecode| b.opcode.transfer() == Transfer::Return && b.outcome == Outcome::Open;
         let last =
@@ -196,10 +199,10 @@ impl Placer {
     /// Places some bytecodes of `stretch` within the rest of the thread's budget.
     fn part(
         &self,
-        stretch: &Stretch,
+        stretch: &OrphanStretch,
         bytecodes: Range<usize>,
         begin: Begin,
-        known: &mut Known,
+        known: &mut KnownFits,
         summary: &mut Summary,
     ) -> Fit {
         let (icfg, places) = self.program();
@@ -207,7 +210,7 @@ impl Placer {
         let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
         let limits = &self.settings.limits;
         let transitions = limits.transitions.saturating_add(self.settings.each * bytecodes.len() as u64);
-        let limits = &Limits { transitions: transitions.min(left), ..*limits };
+        let limits = &ProjectionLimits { transitions: transitions.min(left), ..*limits };
         let segment = stretch.segment(icfg, bytecodes, begin);
         if let Some(fit) = known.get(&segment) {
             return fit.clone();

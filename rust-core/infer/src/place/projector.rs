@@ -10,9 +10,9 @@ use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Thread
 use jportal_units::MethodId;
 
 use crate::place::emit::{Frames, depth_after, emit, leave_all};
-use crate::place::known::Known;
-use crate::place::placement::{Part, Placer, Settings, Source};
-use crate::place::stretch::{Stretch, Taken};
+use crate::place::known::KnownFits;
+use crate::place::placement::{GraphSource, PlacementSettings, Placer, StretchPart};
+use crate::place::stretch::{OrphanStretch, Taken};
 use crate::place::summary::Summary;
 
 /// Passes flows on with their orphans placed.
@@ -24,14 +24,14 @@ pub struct Projector<'c> {
 
 impl<'c> Projector<'c> {
     /// Places orphans in `methods`, those of the recording, and passes the flows to `to`.
-    pub fn new(methods: Arc<MethodTable>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
-        Self::of(Source::Methods(methods), settings, to)
+    pub fn new(methods: Arc<MethodTable>, settings: PlacementSettings, to: &'c mut dyn FlowConsumer) -> Self {
+        Self::of(GraphSource::Methods(methods), settings, to)
     }
     /// The same with a graph of the methods, which is not awaited before the first orphan.
-    pub fn on(icfg: SharedIcfg, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
-        Self::of(Source::Graph(icfg), settings, to)
+    pub fn on(icfg: SharedIcfg, settings: PlacementSettings, to: &'c mut dyn FlowConsumer) -> Self {
+        Self::of(GraphSource::Graph(icfg), settings, to)
     }
-    fn of(source: Source, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
+    fn of(source: GraphSource, settings: PlacementSettings, to: &'c mut dyn FlowConsumer) -> Self {
         Self { placer: Arc::new(Placer::new(source, settings)), summary: Arc::default(), to }
     }
     /// The results for the threads that have ended.
@@ -50,7 +50,7 @@ impl FlowConsumer for Projector<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(Sink {
             placer: Arc::clone(&self.placer),
-            known: Known::default(),
+            known: KnownFits::default(),
             summary: Summary::default(),
             total: Arc::clone(&self.summary),
             to: self.to.thread(info),
@@ -76,12 +76,12 @@ impl FlowConsumer for Projector<'_> {
 /// Takes the flow of one thread.
 struct Sink {
     placer: Arc<Placer>,
-    known: Known,
+    known: KnownFits,
     summary: Summary,
     total: Arc<Mutex<Summary>>,
     to: Box<dyn FlowSink + Send>,
     out: Vec<Event>,
-    stretch: Option<Stretch>,
+    stretch: Option<OrphanStretch>,
     /// The frames found after a stretch that ends in a return, held back until the bytecode
     /// that was returned to.
     landing: Vec<Event>,
@@ -206,7 +206,7 @@ impl Sink {
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
         let parts = self.placer.place(&stretch, anchor, &mut self.known, &mut self.summary);
         emit(icfg, &mut stretch, &parts, &mut self.frames, &mut self.out);
-        self.certain = parts.last().is_some_and(Part::ends_certain);
+        self.certain = parts.last().is_some_and(StretchPart::ends_certain);
         (self.depth, self.upcall) = stretch.above();
         self.throws = stretch.throws();
     }
@@ -227,7 +227,7 @@ impl Sink {
     /// Takes an event outside a stretch: an orphan begins one, other events are passed on.
     fn pass(&mut self, mut event: Event) {
         if matches!(event.kind, EventKind::Orphan(_)) && self.depth == 0 {
-            let mut stretch = Stretch::new(self.after.take());
+            let mut stretch = OrphanStretch::new(self.after.take());
             // An orphan always belongs to a new stretch.
             stretch.take(event);
             self.stretch = Some(stretch);

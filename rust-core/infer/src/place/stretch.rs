@@ -29,7 +29,7 @@ pub struct Bytecode {
 
 /// The stretch that is being collected.
 #[derive(Clone, Debug, Default)]
-pub struct Stretch {
+pub struct OrphanStretch {
     /// The events in order.
     pub events: Vec<Event>,
     /// The orphan bytecodes among them.
@@ -42,12 +42,12 @@ pub struct Stretch {
     /// The number of frames above the unknown one.
     depth: usize,
     /// The visit that the last bytecode is in.
-    visit: Visit,
+    visit: VisitKind,
 }
 
 /// The kind of activation above the unknown frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Visit {
+enum VisitKind {
     /// None.
     #[default]
     None,
@@ -77,7 +77,7 @@ pub enum Taken {
     Behind(Event),
 }
 
-impl Stretch {
+impl OrphanStretch {
     /// A stretch that begins after a call of `after`.
     pub fn new(after: Option<MethodId>) -> Self {
         Self { ends: Ends { after, ..Ends::default() }, ..Self::default() }
@@ -146,14 +146,14 @@ impl Stretch {
     /// Whether a frame of `method` can be a visit; if so, the visit begins.
     fn visited(&mut self, method: MethodId, entry: Entry) -> bool {
         self.visit = match (entry, self.bytecodes.last_mut()) {
-            (Entry::Upcall, _) => Visit::Upcall,
+            (Entry::Upcall, _) => VisitKind::Upcall,
             (Entry::Call | Entry::Found, Some(last))
                 if last.outcome == Outcome::Open
                     && last.callee.is_none()
                     && last.opcode.transfer() == Transfer::Invoke =>
             {
                 last.callee = Some(method);
-                Visit::Callee
+                VisitKind::Callee
             }
             _ => return false,
         };
@@ -166,7 +166,7 @@ impl Stretch {
         if self.depth > 0 {
             return;
         }
-        let called = std::mem::take(&mut self.visit) == Visit::Callee;
+        let called = std::mem::take(&mut self.visit) == VisitKind::Callee;
         let returned = matches!(exit, Exit::Return | Exit::Unknown | Exit::EarlyReturn);
         if let (Some(last), true, true) = (self.bytecodes.last_mut(), returned, called) {
             last.outcome = Outcome::Returned;
@@ -175,7 +175,7 @@ impl Stretch {
     /// The number of frames above the unknown one at the end, and whether the VM called the
     /// lowest of them.
     pub fn above(&self) -> (usize, bool) {
-        (self.depth, self.visit == Visit::Upcall)
+        (self.depth, self.visit == VisitKind::Upcall)
     }
     /// Whether an exception is being thrown at the end.
     pub fn throws(&self) -> bool {

@@ -11,7 +11,7 @@ use jportal_flow::{
 };
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
-use crate::place::{Projector, Settings, Summary};
+use crate::place::{PlacementSettings, Projector, Summary};
 
 /// See [`methods`]; 2 is `other`.
 pub(crate) const OUTER: u32 = 0;
@@ -116,10 +116,10 @@ pub(crate) fn gap() -> Event {
 
 /// The last flow that was passed to it.
 #[derive(Default)]
-pub(crate) struct Kept(Arc<Mutex<Vec<Event>>>);
+pub(crate) struct LastFlow(Arc<Mutex<Vec<Event>>>);
 struct Keep(Arc<Mutex<Vec<Event>>>);
 
-impl FlowConsumer for Kept {
+impl FlowConsumer for LastFlow {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(Keep(Arc::clone(&self.0)))
     }
@@ -132,8 +132,12 @@ impl FlowSink for Keep {
 }
 
 /// The result for a flow that is passed in pieces of `batch` events.
-pub(crate) fn projected(events: &[Event], settings: Settings, batch: usize) -> (Vec<Event>, Summary) {
-    let mut kept = Kept::default();
+pub(crate) fn projected(
+    events: &[Event],
+    settings: PlacementSettings,
+    batch: usize,
+) -> (Vec<Event>, Summary) {
+    let mut kept = LastFlow::default();
     let info = ThreadInfo { tid: Tid(7), java_tid: 1, name: "t".into(), started: Tsc(0) };
     let mut projector = Projector::new(methods(), settings, &mut kept);
     let mut sink = projector.thread(&info);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-use crate::place::stretch::{Stretch, Taken};
+use crate::place::stretch::{OrphanStretch, Taken};
 use crate::place::testing::*;
-use crate::place::{Method, Settings};
+use crate::place::{Method, PlacementSettings};
 use jportal_bytecode::Opcode;
 use jportal_flow::{Entry, Event, EventKind, Exit, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
-const SETTINGS: Settings = Settings::new(Method::Indexed);
+const SETTINGS: PlacementSettings = PlacementSettings::new(Method::Indexed);
 
 /// The result for a flow, which does not depend on the size of the batches.
 fn run(events: &[Event]) -> Vec<String> {
@@ -188,7 +188,7 @@ fn after_a_return_only_callers_fit() {
 
 #[test]
 fn returns_in_a_row_are_given_up_together() {
-    let mut stretch = Stretch::new(None);
+    let mut stretch = OrphanStretch::new(None);
     let flow = orphans(&[Opcode::DUP, Opcode::IRETURN, Opcode::IRETURN, Opcode::RETURN, Opcode::DUP]);
     flow.iter().for_each(|event| assert_eq!(stretch.take(event.clone()), Taken::Inside));
     assert_eq!([0, 1, 2, 3, 4].map(|from| stretch.after_returns(from)), [0, 3, 3, 3, 4]);
@@ -212,7 +212,7 @@ fn called() -> Vec<Event> {
 fn a_thread_has_a_budget() {
     let thrice = join(&[&either(), &[gap()], &either(), &[gap()], &either()]);
     let all = projected(&thrice, SETTINGS, 1).1;
-    let settings = Settings { budget: (all.transitions / 2, 0), ..SETTINGS };
+    let settings = PlacementSettings { budget: (all.transitions / 2, 0), ..SETTINGS };
     let some = projected(&thrice, settings, 1).1;
     assert_eq!((all.given_up, all.orphans, some.orphans), (0, 12, 12));
     assert!(some.given_up > 0 && some.ambiguous > 0, "{some:?}");
@@ -231,7 +231,7 @@ fn a_stretch_that_repeats_is_searched_once() {
 
 #[test]
 fn a_long_visit_is_handed_on_before_it_ends() {
-    let settings = Settings { buffered: 4, ..SETTINGS };
+    let settings = PlacementSettings { buffered: 4, ..SETTINGS };
     let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called()]);
     for batch in [1, 5, 100] {
         let (all, summary) = projected(&flow, settings, batch);
@@ -239,7 +239,7 @@ fn a_long_visit_is_handed_on_before_it_ends() {
         assert_eq!((words(&all), summary.stretches), (expected.map(String::from).to_vec(), 2));
     }
     // A frame with two possible places does not fix the place of the next stretch.
-    let (all, _) = projected(&called(), Settings { buffered: 3, ..SETTINGS }, 1);
+    let (all, _) = projected(&called(), PlacementSettings { buffered: 3, ..SETTINGS }, 1);
     assert_eq!(words(&all)[6..], ["0@4~2", "<l0~2"]);
 }
 
@@ -264,7 +264,7 @@ fn frames_that_are_left_end_where_the_flow_begins_anew() {
 
 #[test]
 fn a_stretch_is_divided_at_the_same_place_with_runs() {
-    let settings = Settings { buffered: 5, ..SETTINGS };
+    let settings = PlacementSettings { buffered: 5, ..SETTINGS };
     let found = enter(INNER, Tier::C1, Entry::Found);
     let visit = |inside: &[Event]| {
         join(&[
@@ -308,7 +308,7 @@ fn the_methods_of_the_paper_find_the_same() {
     let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called()]);
     for method in [Method::Enumerate, Method::Guided] {
         assert_eq!(
-            projected(&flow, Settings::new(method), 1).0,
+            projected(&flow, PlacementSettings::new(method), 1).0,
             projected(&flow, SETTINGS, 1).0,
             "{method:?}"
         );

@@ -12,7 +12,7 @@
 //! Anchors are positions, which the abstraction ignores.
 
 use super::nfa::Nfa;
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use hashbrown::HashMap;
 use jportal_bytecode::{Node, Transfer};
@@ -104,7 +104,7 @@ impl<'a> Dfa<'a> {
         &mut self,
         start: Node,
         symbols: &[Symbol],
-        limits: &Limits,
+        limits: &ProjectionLimits,
         work: &mut Work,
     ) -> Option<bool> {
         let Some((first, rest)) = symbols.split_first() else { return Some(true) };
@@ -125,7 +125,13 @@ impl<'a> Dfa<'a> {
         Some(true)
     }
     /// The state after `symbol`; `None` if there is none.
-    fn next(&mut self, state: u32, symbol: Symbol, limits: &Limits, work: &mut Work) -> Option<u32> {
+    fn next(
+        &mut self,
+        state: u32,
+        symbol: Symbol,
+        limits: &ProjectionLimits,
+        work: &mut Work,
+    ) -> Option<u32> {
         if let Some(next) = self.transitions.get(&(state, symbol)) {
             return (*next != NONE).then_some(*next);
         }

@@ -5,7 +5,7 @@
 
 use super::nfa::{Nfa, follows};
 use super::places::Places;
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 
@@ -109,7 +109,7 @@ impl<'a> Backwards<'a> {
         segment: &Segment,
         index: usize,
         nodes: Vec<Node>,
-        limits: &Limits,
+        limits: &ProjectionLimits,
         work: &mut Work,
     ) -> Reach {
         let (mut states, mut before) = (nodes, Vec::new());

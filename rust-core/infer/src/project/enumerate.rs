@@ -4,7 +4,7 @@
 
 use super::nfa::Nfa;
 use super::paths::{Below, search};
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use super::{Extent, Fit, Project, Projected};
 use crate::Segment;
 use jportal_bytecode::{Icfg, Node};
@@ -24,7 +24,7 @@ impl<'a> Enumerate<'a> {
 }
 
 impl Project for Enumerate<'_> {
-    fn project(&mut self, segment: &Segment, limits: &Limits) -> Projected {
+    fn project(&mut self, segment: &Segment, limits: &ProjectionLimits) -> Projected {
         let nfa = self.nfa;
         try_starts(&nfa, segment, self.extent, limits, |start, work| {
             work.concrete_tested += 1;
@@ -39,7 +39,7 @@ pub(super) fn try_starts(
     nfa: &Nfa<'_>,
     segment: &Segment,
     extent: Extent,
-    limits: &Limits,
+    limits: &ProjectionLimits,
     mut test: impl FnMut(Node, &mut Work) -> Option<usize>,
 ) -> Projected {
     let mut work = Work::default();

@@ -5,7 +5,7 @@
 use super::anfa::{Anfa, Dfa, abstraction};
 use super::enumerate::try_starts;
 use super::nfa::Nfa;
-use super::work::Limits;
+use super::work::ProjectionLimits;
 use super::{Extent, Project, Projected};
 use crate::Segment;
 use jportal_bytecode::Icfg;
@@ -35,7 +35,7 @@ impl<'a> Guided<'a> {
 }
 
 impl Project for Guided<'_> {
-    fn project(&mut self, segment: &Segment, limits: &Limits) -> Projected {
+    fn project(&mut self, segment: &Segment, limits: &ProjectionLimits) -> Projected {
         let abstracted = abstraction(segment);
         let (nfa, dfa) = (self.nfa, &mut self.dfa);
         try_starts(&nfa, segment, self.extent, limits, |start, work| {

@@ -18,7 +18,7 @@ use super::backwards::{Backwards, Reach};
 use super::nfa::Nfa;
 use super::paths::{Below, search};
 use super::places::{Places, Window};
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use super::{Fit, Project, Projected};
 use crate::Segment;
 use crate::segment::Ends;
@@ -52,7 +52,7 @@ impl<'a> Indexed<'a> {
         &self.places
     }
     /// Looks for the paths of `segment` above the frames of `below`.
-    pub fn project_above(&self, segment: &Segment, below: Below<'_>, limits: &Limits) -> Projected {
+    pub fn project_above(&self, segment: &Segment, below: Below<'_>, limits: &ProjectionLimits) -> Projected {
         let mut work = Work::default();
         let Some(first) = segment.symbols().first() else {
             return Projected { fit: Fit::Nowhere { matched: 0 }, work };
@@ -89,40 +89,40 @@ impl<'a> Indexed<'a> {
     /// call or return is known.
     fn after_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
         let Ends { after, returned, .. } = segment.ends();
-        let rare = after.map(Rare::After).or(returned.map(Rare::Returned))?;
+        let rare = after.map(Clue::After).or(returned.map(Clue::Returned))?;
         Some(once(self.behind(segment, &rare).flatten().copied()))
     }
     /// The nodes that the symbols may be, up to the symbol that restricts them most; `None` if
     /// no symbol does.
-    fn reach(&self, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<Reach> {
+    fn reach(&self, segment: &Segment, limits: &ProjectionLimits, work: &mut Work) -> Option<Reach> {
         let (index, nodes) = match segment.anchors().first() {
             Some((index, node)) => (*index as usize, vec![*node]),
             None => self.rarest(segment)?,
         };
         // Resolving backwards may use half of the transitions.
-        let half = Limits { transitions: limits.transitions / 2, ..*limits };
+        let half = ProjectionLimits { transitions: limits.transitions / 2, ..*limits };
         Some(Backwards::new(self.nfa, &self.places).reach(segment, index, nodes, &half, work))
     }
     /// The symbol with the fewest possible nodes, and these nodes.
     fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
-        let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Rare::Window(w)));
+        let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Clue::Window(w)));
         let calls =
-            segment.callees().iter().take(CALLS).map(|(at, method)| Rare::Call(*at as usize, *method));
+            segment.callees().iter().take(CALLS).map(|(at, method)| Clue::Call(*at as usize, *method));
         let Ends { after, returned, .. } = segment.ends();
-        let after = after.map(Rare::After).or(returned.map(Rare::Returned));
+        let after = after.map(Clue::After).or(returned.map(Clue::Returned));
         let behind =
             calls.chain(after).map(|rare| (self.behind(segment, &rare).map(<[Node]>::len).sum(), rare));
         let into = segment.ends().into.and_then(|site| self.returns(segment, site));
-        let into = into.map(|nodes| (nodes.len(), Rare::Into(nodes)));
+        let into = into.map(|nodes| (nodes.len(), Clue::Into(nodes)));
         // Of equals, the first one is the cheapest to resolve backwards.
         let all = window.into_iter().chain(behind).chain(into);
         let (_, rare) = all.min_by_key(|(count, rare)| (*count, rare.index(segment)))?;
         let (at, g) = (rare.index(segment), self.nfa.icfg());
         let nodes: Vec<Node> = match &rare {
-            Rare::Window(window) => self.places.candidates(window).collect(),
-            Rare::Into(nodes) => nodes.clone(),
-            Rare::After(_) | Rare::Returned(_) => self.behind(segment, &rare).flatten().copied().collect(),
-            Rare::Call(..) => {
+            Clue::Window(window) => self.places.candidates(window).collect(),
+            Clue::Into(nodes) => nodes.clone(),
+            Clue::After(_) | Clue::Returned(_) => self.behind(segment, &rare).flatten().copied().collect(),
+            Clue::Call(..) => {
                 self.behind(segment, &rare).flatten().filter_map(|n| g.site_before(*n)).collect()
             }
         };
@@ -130,13 +130,13 @@ impl<'a> Indexed<'a> {
     }
     /// The nodes after the calls that `rare` names; for the first symbol, only those with its
     /// opcode.
-    fn behind(&self, segment: &Segment, rare: &Rare) -> impl Iterator<Item = &'a [Node]> + use<'a> {
+    fn behind(&self, segment: &Segment, rare: &Clue) -> impl Iterator<Item = &'a [Node]> + use<'a> {
         let g = self.nfa.icfg();
         let first = segment.symbols().first().map(|s| s.opcode);
         let (own, any, opcode) = match rare {
-            Rare::Call(_, method) => (Some(*method), None, None),
-            Rare::After(method) => (Some(*method), None, first),
-            Rare::Returned(method) => (None, Some(*method), first),
+            Clue::Call(_, method) => (Some(*method), None, None),
+            Clue::After(method) => (Some(*method), None, first),
+            Clue::Returned(method) => (None, Some(*method), first),
             _ => (None, None, None),
         };
         let behind = own.into_iter().flat_map(|m| g.after_own_calls_of(m));
@@ -172,7 +172,7 @@ impl<'a> Indexed<'a> {
 
 /// Knowledge that may restrict where a segment lies.
 #[derive(Clone)]
-enum Rare {
+enum Clue {
     Window(Window),
     /// A symbol, and the method that it calls.
     Call(usize, MethodId),
@@ -184,7 +184,7 @@ enum Rare {
     Into(Vec<Node>),
 }
 
-impl Rare {
+impl Clue {
     fn index(&self, segment: &Segment) -> usize {
         match self {
             Self::Window(window) => window.index,
@@ -204,7 +204,7 @@ fn once(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
 }
 
 impl Project for Indexed<'_> {
-    fn project(&mut self, segment: &Segment, limits: &Limits) -> Projected {
+    fn project(&mut self, segment: &Segment, limits: &ProjectionLimits) -> Projected {
         self.project_above(segment, Below::Unknown, limits)
     }
 }

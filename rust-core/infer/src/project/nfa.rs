@@ -16,7 +16,7 @@
 //! the handlers around the call sites of the method and, where these may let it pass, of its
 //! callers.
 
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use hashbrown::HashSet;
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
@@ -164,7 +164,13 @@ impl<'a> Nfa<'a> {
     }
     /// The number of symbols of `segment` that some path from `start` on matches; `None` if a
     /// limit is reached.
-    pub fn accepts(&self, start: Node, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<usize> {
+    pub fn accepts(
+        &self,
+        start: Node,
+        segment: &Segment,
+        limits: &ProjectionLimits,
+        work: &mut Work,
+    ) -> Option<usize> {
         if segment.is_empty() || !self.matches(start, segment, 0) {
             return Some(0);
         }
@@ -186,7 +192,7 @@ impl<'a> Nfa<'a> {
         segment: &Segment,
         index: usize,
         next: &mut Vec<Node>,
-        (limits, work): (&Limits, &mut Work),
+        (limits, work): (&ProjectionLimits, &mut Work),
     ) -> Option<()> {
         let Symbol { outcome, .. } = segment.symbols()[index - 1];
         let want = segment.symbols()[index].opcode;

@@ -15,7 +15,7 @@
 use super::backwards::Reach;
 use super::nfa::{Nfa, Step};
 use super::stacks::{Stack, Stacks};
-use super::work::{Limits, Work};
+use super::work::{ProjectionLimits, Work};
 use super::{Fit, Projection};
 use crate::segment::{Outcome, Segment};
 use jportal_bytecode::{Node, Transfer};
@@ -36,7 +36,7 @@ pub enum Below<'a> {
 
 /// A state that some path leads to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct State {
+struct PathState {
     node: Node,
     stack: Stack,
 }
@@ -44,7 +44,7 @@ struct State {
 /// The states at one symbol.
 #[derive(Debug, Default)]
 struct Layer {
-    states: Vec<State>,
+    states: Vec<PathState>,
     /// The number of paths to each state.
     paths: Vec<u64>,
     /// The first predecessor of each state, and the predecessors of all states, as indices into
@@ -60,7 +60,7 @@ pub fn search(
     segment: &Segment,
     (starts, reach): (&[Node], Option<&Reach>),
     below: Below<'_>,
-    limits: &Limits,
+    limits: &ProjectionLimits,
     work: &mut Work,
 ) -> Fit {
     let mut search = Search::new(*nfa, segment, reach, below);
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
         self.stacks.pop(self.root).is_none_or(|(site, _)| entry.is_some_and(|e| g.may_call(site, e)))
     }
     fn begin(&mut self, starts: &[Node]) {
-        let mut states: Vec<_> = starts.iter().map(|n| State { node: *n, stack: self.root }).collect();
+        let mut states: Vec<_> = starts.iter().map(|n| PathState { node: *n, stack: self.root }).collect();
         states.sort_unstable();
         states.dedup();
         let paths = vec![1; states.len()];
@@ -159,8 +159,8 @@ impl<'a> Search<'a> {
         Fit::GivenUp { resume: front.nodes.len(), front: Some(front) }
     }
     /// Whether the only state before symbol `index` is a return to more than
-    /// [`Limits::returns`] places, which nothing but the symbols restricts.
-    fn leads_anywhere(&self, index: usize, limits: &Limits) -> bool {
+    /// [`ProjectionLimits::returns`] places, which nothing but the symbols restricts.
+    fn leads_anywhere(&self, index: usize, limits: &ProjectionLimits) -> bool {
         let Some(Layer { states, .. }) = self.layers.last() else { return false };
         let ([from], None) = (&states[..], self.reach.and_then(|r| r.at(index))) else { return false };
         let (g, symbols) = (self.nfa.icfg(), self.segment.symbols());
@@ -202,7 +202,7 @@ impl<'a> Search<'a> {
     }
     /// The next layer; `None` if a limit is reached. The limit is checked after each state,
     /// because a state may have as many successors as there are handlers.
-    fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Option<Layer> {
+    fn advance(&mut self, index: usize, limits: &ProjectionLimits, work: &mut Work) -> Option<Layer> {
         let outcome = self.segment.symbols()[index - 1].outcome;
         let (segment, reach, icfg) = (self.segment, self.reach, self.nfa.icfg());
         let Some(last) = self.layers.pop() else { return Some(Layer::default()) };
@@ -234,11 +234,11 @@ impl<'a> Search<'a> {
     }
     fn expand(
         &mut self,
-        from: State,
+        from: PathState,
         outcome: Outcome,
         index: usize,
         work: &mut Work,
-        each: &mut dyn FnMut(State),
+        each: &mut dyn FnMut(PathState),
     ) {
         let want = self.segment.symbols()[index].opcode;
         let known = self.stacks.pop(from.stack);
@@ -252,7 +252,7 @@ impl<'a> Search<'a> {
                     work.transitions += 1;
                     let Some((site, stack)) = known else { return };
                     let behind = g.edges(site).map(|(_, to)| to).filter(|n| g.opcode(*n) == want);
-                    return behind.for_each(|node| each(State { node, stack }));
+                    return behind.for_each(|node| each(PathState { node, stack }));
                 }
                 _ => {}
             }
@@ -264,31 +264,33 @@ impl<'a> Search<'a> {
                 Step::Within => from.stack,
                 _ => Stack::UNKNOWN,
             };
-            each(State { node, stack });
+            each(PathState { node, stack });
         });
     }
     /// Follows an exception that leaves known frames; below them it continues as in unknown
     /// frames.
     fn unwind(
         &mut self,
-        from: State,
+        from: PathState,
         want: jportal_bytecode::Opcode,
         work: &mut Work,
-        each: &mut dyn FnMut(State),
+        each: &mut dyn FnMut(PathState),
     ) {
         let g = self.nfa.icfg();
         let (mut stack, mut last) = (from.stack, from.node);
         while let Some((site, rest)) = self.stacks.pop(stack) {
             work.transitions += 1;
             (stack, last) = (rest, site);
-            g.handlers(site).filter(|n| g.opcode(*n) == want).for_each(|node| each(State { node, stack }));
+            g.handlers(site)
+                .filter(|n| g.opcode(*n) == want)
+                .for_each(|node| each(PathState { node, stack }));
             if g.catches_all(site) {
                 return;
             }
         }
         if stack == Stack::UNKNOWN {
             work.transitions += self.nfa.successors(last, Outcome::Unwound, Some(want), &mut |node, _| {
-                each(State { node, stack });
+                each(PathState { node, stack });
             });
         }
     }
@@ -360,7 +362,7 @@ fn drop_repeated<T: Ord + Copy>(all: &mut Vec<T>, first: usize) {
 
 impl Layer {
     /// Makes a layer of states with the indices of their predecessors.
-    fn of(found: &mut Vec<(State, u32)>, before: &[u64]) -> Self {
+    fn of(found: &mut Vec<(PathState, u32)>, before: &[u64]) -> Self {
         if found.len() > 1 {
             found.sort_unstable();
             found.dedup();

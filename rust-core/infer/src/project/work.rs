@@ -4,7 +4,7 @@
 
 /// The limits of a projection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ProjectionLimits {
     /// Transitions of any automaton.
     pub transitions: u64,
     /// The maximum number of states of the automaton at one symbol.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub returns: usize,
 }
 
-impl Default for Limits {
+impl Default for ProjectionLimits {
     fn default() -> Self {
         Self {
             transitions: 200_000_000,
@@ -58,7 +58,7 @@ pub struct Work {
 
 impl Work {
     /// Whether the limit on transitions is reached.
-    pub(crate) fn exhausted(&self, limits: &Limits) -> bool {
+    pub(crate) fn exhausted(&self, limits: &ProjectionLimits) -> bool {
         self.transitions + self.abstract_transitions >= limits.transitions
     }
 }

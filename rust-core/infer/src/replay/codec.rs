@@ -60,7 +60,7 @@ const TEXT: u64 = 1 << 24;
 
 /// A frame of the shadow stack that predicts events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Frame {
+struct CodecFrame {
     method: MethodId,
     tier: Tier,
     /// The bci of its last bytecode.
@@ -69,21 +69,21 @@ struct Frame {
 
 /// The state that writer and reader share.
 #[derive(Debug, Default)]
-struct State {
-    frames: Vec<Frame>,
+struct CodecState {
+    frames: Vec<CodecFrame>,
     time: u64,
 }
 
-impl State {
+impl CodecState {
     /// Updates the state with an event.
     fn follow(&mut self, kind: &EventKind) {
         match *kind {
-            EventKind::Enter { method, tier, .. } => self.push(Frame { method, tier, bci: 0 }),
+            EventKind::Enter { method, tier, .. } => self.push(CodecFrame { method, tier, bci: 0 }),
             EventKind::Leave { .. } => {
                 self.frames.pop();
             }
             EventKind::Bytecode { method, bci: last, tier } | EventKind::Run { method, last, tier, .. } => {
-                let frame = Frame { method, tier, bci: last.0 };
+                let frame = CodecFrame { method, tier, bci: last.0 };
                 match self.frames.last_mut() {
                     Some(top) => *top = frame,
                     None => self.push(frame),
@@ -96,13 +96,13 @@ impl State {
             | EventKind::Orphan(_) => {}
         }
     }
-    fn push(&mut self, frame: Frame) {
+    fn push(&mut self, frame: CodecFrame) {
         if self.frames.len() == DEPTH {
             self.frames.clear();
         }
         self.frames.push(frame);
     }
-    fn top(&self) -> Option<Frame> {
+    fn top(&self) -> Option<CodecFrame> {
         self.frames.last().copied()
     }
 }
@@ -110,7 +110,7 @@ impl State {
 /// Writes the events of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
-    state: State,
+    state: CodecState,
 }
 
 impl Encoder {
@@ -243,7 +243,7 @@ const fn unzigzag(n: u64) -> i64 {
 /// Reads what an [`Encoder`] wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    state: State,
+    state: CodecState,
 }
 
 impl Decoder {
@@ -253,17 +253,17 @@ impl Decoder {
     /// [`io::ErrorKind::UnexpectedEof`] at the end of the input, [`io::ErrorKind::InvalidData`]
     /// where the bytes are not the output of an encoder.
     pub(crate) fn event(&mut self, input: &mut &[u8]) -> io::Result<Event> {
-        Reader { state: &mut self.state, input }.event()
+        EventReader { state: &mut self.state, input }.event()
     }
 }
 
 /// Reads one event.
-struct Reader<'r, 'b> {
-    state: &'r mut State,
+struct EventReader<'r, 'b> {
+    state: &'r mut CodecState,
     input: &'r mut &'b [u8],
 }
 
-impl Reader<'_, '_> {
+impl EventReader<'_, '_> {
     fn event(&mut self) -> io::Result<Event> {
         let mut tag = self.byte()?;
         let mut provenance = Provenance::Decoded;
@@ -297,7 +297,7 @@ impl Reader<'_, '_> {
                 EventKind::Leave { method: top.method, exit: of(&EXITS, tag - LEAVE)? }
             }
             RUN => {
-                let Frame { method, tier, bci } = self.state.top().ok_or_else(damaged)?;
+                let CodecFrame { method, tier, bci } = self.state.top().ok_or_else(damaged)?;
                 let first = self.bci_from(Bci(bci))?;
                 EventKind::Run { method, first, last: self.bci_from(first)?, len: self.small()?, tier }
             }

@@ -5,13 +5,12 @@
 use crate::Error;
 use crate::cut::{Cutter, Piece};
 use crate::fill::{
-    Calibration, Captured, Follower, Learned as Patterns, Parameters, Rehearsal, SegmentId,
-    Settings as Following, Walker,
+    Calibration, Captured, Follower, Learned as Patterns, Parameters, Rehearsal, SegmentId, Settings, Walker,
 };
 use crate::project::paths::Below;
-use crate::replay::filler::{Chosen, Filler, Followed, Method};
-use crate::replay::holes::{Learned, Place, Places};
-use crate::replay::replayer::{Known, Replay};
+use crate::replay::filler::{Chosen, FillMethod, Filler, Followed};
+use crate::replay::holes::{GapPlace, Learned, Places};
+use crate::replay::replayer::{MethodKnowledge, Replay};
 use crate::replay::spool::{Spool, Storage};
 use crate::replay::summary::{Summary, ThreadFigures};
 use jportal_bytecode::{Icfg, SharedIcfg};
@@ -24,21 +23,21 @@ use std::time::Instant;
 
 /// How flows are completed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Settings {
+pub struct CompletionSettings {
     /// How gaps are filled.
-    pub method: Method,
+    pub method: FillMethod,
     /// The maximum number of instructions to learn from, of all threads together. Beyond it,
     /// only some thousand instructions on both sides of each gap are kept;
     /// [`Summary::not_learned`] counts the others.
     pub longest_captured: usize,
     /// The number of gaps to cut into the captured flow, to calibrate the confidences of
-    /// [`Method::Follow`]. 0: they are not calibrated.
+    /// [`FillMethod::Follow`]. 0: they are not calibrated.
     pub rehearsals: usize,
 }
 
-impl Settings {
+impl CompletionSettings {
     /// The default settings for a method.
-    pub const fn with(method: Method) -> Self {
+    pub const fn with(method: FillMethod) -> Self {
         Self { method, longest_captured: 1 << 28, rehearsals: 48 }
     }
 }
@@ -59,30 +58,30 @@ pub type Clock = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 /// documentation of the crate.
 pub struct Completion<'o> {
     icfg: SharedIcfg,
-    settings: Settings,
+    settings: CompletionSettings,
     clock: Clock,
     runs: bool,
     open: Box<Open<'o>>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<CompletionState>>,
 }
 
 /// The state that all sinks write to.
 #[derive(Default)]
-struct Shared {
+struct CompletionState {
     learned: Learned,
-    known: Known,
+    known: MethodKnowledge,
     /// In the order in which their flows began. `None`: the flow has not ended.
-    threads: Vec<(ThreadInfo, Option<Thread>)>,
+    threads: Vec<(ThreadInfo, Option<EndedFlow>)>,
     error: Option<Error>,
 }
 
 /// A thread whose flow has ended.
-struct Thread {
+struct EndedFlow {
     spool: Spool,
-    places: Vec<Place>,
+    places: Vec<GapPlace>,
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<CompletionState>) -> MutexGuard<'_, CompletionState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -92,7 +91,7 @@ impl<'o> Completion<'o> {
     /// file: about two bytes per event.
     pub fn new(
         icfg: impl Into<SharedIcfg>,
-        settings: Settings,
+        settings: CompletionSettings,
         open: impl FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o,
     ) -> Self {
         let clock: Clock = Arc::new(|_, time| time.get());
@@ -122,7 +121,7 @@ impl<'o> Completion<'o> {
     /// The first error of any thread: its events could not be written or not be read again.
     /// What `consumer` received before the error is incomplete.
     pub fn finish(self, consumer: &mut dyn FlowConsumer) -> Result<Summary, Error> {
-        let Shared { learned, known, threads, error } = std::mem::take(&mut *lock(&self.shared));
+        let CompletionState { learned, known, threads, error } = std::mem::take(&mut *lock(&self.shared));
         if let Some(error) = error {
             return Err(error);
         }
@@ -143,21 +142,21 @@ impl<'o> Completion<'o> {
         let patterns;
         let method = match self.settings.method {
             // Without a place to fill, the tables are not needed.
-            Method::Follow(settings) if has_places => {
+            FillMethod::Follow(settings) if has_places => {
                 let places = all.iter().flat_map(|t| &t.1.places);
                 let (learnt, calibration) = self.learn(settings, &learned, places, &mut summary);
                 patterns = learnt;
                 let follower = Follower::new(icfg, captured, &patterns, settings);
                 Learnt::Follow(Box::new(follower), Box::new(calibration))
             }
-            Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
-            Method::Basic(parameters) => Learnt::Choose(false, parameters),
-            Method::Tiered(parameters) => Learnt::Choose(true, parameters),
+            FillMethod::Follow(_) => Learnt::Choose(false, Parameters::default()),
+            FillMethod::Basic(parameters) => Learnt::Choose(false, parameters),
+            FillMethod::Tiered(parameters) => Learnt::Choose(true, parameters),
         };
         for (info, thread) in all {
             let begin = Instant::now();
             let sink = (consumer.thread(&info), self.runs);
-            let Thread { spool, places } = thread;
+            let EndedFlow { spool, places } = thread;
             let (figures, filling, work) = std::thread::scope(|scope| {
                 let mut filler = method.filler(icfg, captured, &places, scope);
                 let mut replay = Replay::new(icfg, known.clone(), &places, &mut *filler, sink);
@@ -178,9 +177,9 @@ impl<'o> Completion<'o> {
     /// took as long as the run's own gaps.
     fn learn<'p>(
         &self,
-        settings: Following,
+        settings: Settings,
         learned: &Learned,
-        places: impl Iterator<Item = &'p Place>,
+        places: impl Iterator<Item = &'p GapPlace>,
         summary: &mut Summary,
     ) -> (Patterns, Calibration) {
         let begin = Instant::now();
@@ -213,7 +212,7 @@ impl Learnt<'_> {
         &'a self,
         icfg: &'a Icfg,
         captured: &'a Captured,
-        places: &'a [Place],
+        places: &'a [GapPlace],
         scope: &'s Scope<'s, '_>,
     ) -> Box<dyn Filler + 'a> {
         match self {
@@ -251,7 +250,7 @@ impl FlowConsumer for Completion<'_> {
             spool,
             cutter: Cutter::with_longest(Arc::clone(icfg.get()), SEGMENT),
             places: Places::default(),
-            known: Known::default(),
+            known: MethodKnowledge::default(),
             last: None,
             entered: None,
             lately: Box::new([None; LATELY]),
@@ -296,13 +295,13 @@ struct Sink {
     info: ThreadInfo,
     clock: Clock,
     longest: usize,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<CompletionState>>,
     icfg: Arc<Icfg>,
     /// `None` after an error.
     spool: Option<Spool>,
     cutter: Cutter<Arc<Icfg>>,
     places: Places,
-    known: Known,
+    known: MethodKnowledge,
     /// The position of the last event, if that was a bytecode.
     last: Option<(MethodId, Bci)>,
     /// The method that the last event called in the interpreter.
@@ -391,7 +390,7 @@ impl FlowSink for Sink {
         let Self { slot, shared, spool, places, known, .. } = *self;
         let mut shared = lock(&shared);
         shared.known.merge(known);
-        let thread = spool.map(|spool| Thread { spool, places: places.finish() });
+        let thread = spool.map(|spool| EndedFlow { spool, places: places.finish() });
         if let Some((_, ended)) = shared.threads.get_mut(slot) {
             *ended = thread;
         }

@@ -3,13 +3,13 @@
 //! The methods of filling as implementations of one trait, [`Filler`], which is called for one
 //! place after the other, in order.
 
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::fill::{
-    Basic, Calibration, Captured, Choose, Confidence, Filled, Follower, Gap, Hole, Parameters, Source,
+    Basic, Calibration, Captured, Choose, Confidence, FillSource, Filled, Follower, Gap, Hole, Parameters,
     Tiered, Walker, WayBack, recover,
 };
 use crate::fill::{FillWork, Settings};
-use crate::replay::holes::Place;
+use crate::replay::holes::GapPlace;
 use jportal_bytecode::Node;
 use jportal_flow::bounded;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,7 +18,7 @@ use std::thread::Scope;
 /// How gaps are filled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum Method {
+pub enum FillMethod {
     /// The paper's Algorithm 3. It gives no confidence of its own: a fill from a complete
     /// segment has confidence 0.5, a path through the ICFG 0.1.
     Basic(Parameters),
@@ -28,7 +28,7 @@ pub enum Method {
     Follow(Settings),
 }
 
-impl Method {
+impl FillMethod {
     /// A short stable name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Method {
 
 /// The instructions that may have run at a place.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Fill {
+pub(crate) struct RatedFill {
     /// The instructions.
     pub(crate) nodes: Vec<Node>,
     /// The confidence in each of them.
@@ -55,7 +55,7 @@ pub(crate) struct Fill {
 /// Fills the places of one thread.
 pub(crate) trait Filler {
     /// Fills a place, which must follow those of the earlier calls.
-    fn fill(&mut self, question: Question) -> Option<Fill>;
+    fn fill(&mut self, question: Question) -> Option<RatedFill>;
     /// The instructions that a callee of the invoke at `site` may have executed, for a fill
     /// that continues after the call without them.
     fn callee_of(&self, _site: Node) -> Option<Vec<Node>> {
@@ -71,12 +71,12 @@ pub(crate) struct Question {
     /// The index of the place.
     pub(crate) index: usize,
     /// The frames below the last instruction before the place.
-    pub(crate) before: Sites,
+    pub(crate) before: FrameSites,
     /// The entry of the method that was called after that instruction.
     pub(crate) entered: Option<Node>,
 }
 
-/// The filler of [`Method::Follow`]. The frames at a place are known only after the places
+/// The filler of [`FillMethod::Follow`]. The frames at a place are known only after the places
 /// before it have been filled and the frames led through them. The likely frames are known
 /// earlier. So a second thread fills places ahead of the replay for the likely frames, and the
 /// replay takes the result if the frames prove right; it rarely has to wait. A third thread
@@ -110,7 +110,7 @@ type Numbered<'a> = (usize, Option<WayBack<'a>>);
 struct Found {
     turn: usize,
     question: Question,
-    fill: Option<Fill>,
+    fill: Option<RatedFill>,
     work: FillWork,
 }
 
@@ -118,7 +118,7 @@ struct Found {
 struct Finder<'a> {
     follower: Follower<'a>,
     calibration: &'a Calibration,
-    places: &'a [Place],
+    places: &'a [GapPlace],
     ways: jportal_flow::Receiver<Numbered<'a>>,
     /// Returns used ways back to their thread: to free their thousands of spots takes time.
     used: Sender<Numbered<'a>>,
@@ -130,7 +130,7 @@ impl<'a> Followed<'a> {
     pub(crate) fn new<'s>(
         follower: &'a Follower<'a>,
         calibration: &'a Calibration,
-        places: &'a [Place],
+        places: &'a [GapPlace],
         scope: &'s Scope<'s, '_>,
     ) -> Self
     where
@@ -186,11 +186,11 @@ impl Finder<'_> {
     }
     /// The likely request for the place with this index, if there is such a place; see
     /// [`Before::question`](crate::replay::holes::Before::question).
-    fn question(&self, index: usize, behind: Option<Sites>) -> Option<Question> {
+    fn question(&self, index: usize, behind: Option<FrameSites>) -> Option<Question> {
         Some(self.places.get(index)?.before.question(index, behind, self.follower.icfg()))
     }
     /// Fills a place: the fill, the work, and the frames after it.
-    fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork, Option<Sites>) {
+    fn find(&mut self, question: &Question) -> (Option<RatedFill>, FillWork, Option<FrameSites>) {
         let Question { index, before, entered } = question;
         let place = &self.places[*index];
         let Some(hole) = place.hole else { return (None, FillWork::default(), None) };
@@ -207,7 +207,7 @@ impl Finder<'_> {
         let behind = found.as_ref().map(|f| self.follower.frames_after(&gap, f));
         let fill = found.map(|found| {
             let confidence = found.confidence.map(|sure| self.calibration.apply(sure));
-            Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
+            RatedFill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
         });
         (fill, work, behind)
     }
@@ -224,7 +224,7 @@ impl Finder<'_> {
 }
 
 impl Filler for Followed<'_> {
-    fn fill(&mut self, question: Question) -> Option<Fill> {
+    fn fill(&mut self, question: Question) -> Option<RatedFill> {
         // The channel ends only if the finder thread has panicked; joining that thread passes
         // the panic on.
         let found = loop {
@@ -261,7 +261,7 @@ const WALKED: u64 = 1 << 27;
 /// The filler of the paper's algorithms, which use no frames.
 pub(crate) struct Chosen<'a> {
     captured: &'a Captured,
-    places: &'a [Place],
+    places: &'a [GapPlace],
     choose: &'a dyn Choose,
     walker: Walker<'a>,
     parameters: Parameters,
@@ -274,7 +274,7 @@ pub(crate) struct Chosen<'a> {
 impl<'a> Chosen<'a> {
     pub(crate) fn new(
         captured: &'a Captured,
-        places: &'a [Place],
+        places: &'a [GapPlace],
         tiered: bool,
         walker: Walker<'a>,
         parameters: Parameters,
@@ -296,13 +296,13 @@ impl<'a> Chosen<'a> {
 }
 
 impl Filler for Chosen<'_> {
-    fn fill(&mut self, Question { index, .. }: Question) -> Option<Fill> {
+    fn fill(&mut self, Question { index, .. }: Question) -> Option<RatedFill> {
         if index < self.base || index >= self.base + self.batch.len() {
             self.recover_from(index);
         }
         let fill = self.batch.get_mut(index - self.base)?.take()?.fill?;
-        let sure = if fill.source == Source::Walk { 0.1 } else { 0.5 };
-        Some(Fill {
+        let sure = if fill.source == FillSource::Walk { 0.1 } else { 0.5 };
+        Some(RatedFill {
             confidence: Confidence::uniform(fill.nodes.len(), sure),
             nodes: fill.nodes,
             broken: None,
@@ -335,14 +335,14 @@ mod tests {
         let hole = |after| Some(Hole { before, after, time: None });
         let places = [hole(to_main), hole(to_other), None, hole(to_main), hole(to_other)];
         let expected = Some(Expected { instructions: 2.0, slack: 0.0 });
-        let (before, after) = (Before::default(), Sites::default());
-        let place = Place { events: 0..0, hole: None, before, after, paths: (1, 1), expected };
-        let places = places.map(|hole| Place { hole, ..place.clone() });
+        let (before, after) = (Before::default(), FrameSites::default());
+        let place = GapPlace { events: 0..0, hole: None, before, after, paths: (1, 1), expected };
+        let places = places.map(|hole| GapPlace { hole, ..place.clone() });
         let learned = Learned::new(&g, &captured);
         let follower = Follower::new(&g, &captured, &learned, Settings::default());
         let calibration = Calibration::of(&Tally::default());
         let question =
-            |index, sites, whole| Question { index, before: Sites { sites, whole }, entered: None };
+            |index, sites, whole| Question { index, before: FrameSites { sites, whole }, entered: None };
         // f returns to its caller. The places have no frames themselves, so they are filled
         // ahead for unknown frames.
         let main = |index| (question(index, at(&g, 0, &[0]), true), [0, 3].contains(&index));
@@ -364,7 +364,7 @@ mod tests {
                         std::thread::sleep(std::time::Duration::from_millis(pause));
                         let hole = places[question.index].hole;
                         let alone = hole.map(|hole| {
-                            let (before, after) = (question.before.below(), Sites::default());
+                            let (before, after) = (question.before.below(), FrameSites::default());
                             let after = after.below();
                             let gap = Gap { hole, before, entered: None, after, sure: (1.0, 1.0), expected };
                             follower.recover_gap(&gap)

@@ -2,8 +2,8 @@
 
 //! The places to fill: where a thread's flow says nothing between two captured segments.
 
-use crate::cut::{Behind, Piece, Sites};
-use crate::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
+use crate::cut::{Behind, FrameSites, Piece};
+use crate::fill::{Captured, Expected, GapEnd, Hole, Paces, SegmentId, Span, Tiers};
 use crate::replay::filler::Question;
 use jportal_bytecode::{Icfg, Node};
 use jportal_units::MethodId;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A place to fill: the gap or gaps between two captured segments.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct GapPlace {
     /// The numbers of the events between the last instruction before the place and the first
     /// one after it.
     pub(crate) events: Range<u64>,
@@ -21,18 +21,18 @@ pub(crate) struct Place {
     /// The frames before the place, as known before earlier places have been filled.
     pub(crate) before: Before,
     /// The frames below the first instruction after the place.
-    pub(crate) after: Sites,
+    pub(crate) after: FrameSites,
     /// How many paths fitted the instructions next to the place, before and after it.
     pub(crate) paths: (u32, u32),
     /// The number of instructions that there was time for.
     pub(crate) expected: Option<Expected>,
 }
 
-impl Place {
+impl GapPlace {
     /// The end of the place; `None` if nothing is to be filled.
-    pub(crate) fn end(&self) -> Option<End<'_>> {
+    pub(crate) fn end(&self) -> Option<GapEnd<'_>> {
         let segment = self.hole?.after;
-        Some(End { segment, frames: self.after.below(), expected: self.expected })
+        Some(GapEnd { segment, frames: self.after.below(), expected: self.expected })
     }
 }
 
@@ -40,7 +40,7 @@ impl Place {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Before {
     /// The frames below the last instruction.
-    own: Sites,
+    own: FrameSites,
     /// How many of the innermost call sites after the previous place have been left since, or
     /// are among `own`. `None` if frames were found that do not say so, or if the previous
     /// place is not the last gap.
@@ -61,11 +61,11 @@ impl Before {
     }
     /// The likely request for this place, which has the given index, for the call sites after
     /// the previous place; these are `None` if that place was not filled.
-    pub(crate) fn question(&self, index: usize, behind: Option<Sites>, icfg: &Icfg) -> Question {
+    pub(crate) fn question(&self, index: usize, behind: Option<FrameSites>, icfg: &Icfg) -> Question {
         let entered = self.entered.and_then(|method| icfg.entry(method));
         Question { index, before: self.sites(behind, icfg), entered }
     }
-    fn sites(&self, behind: Option<Sites>, icfg: &Icfg) -> Sites {
+    fn sites(&self, behind: Option<FrameSites>, icfg: &Icfg) -> FrameSites {
         let Some((mut sites, left)) = behind.zip(self.left) else { return self.own.clone() };
         let kept = sites.sites.len().checked_sub(left);
         // The outermost of the decoder's frames was on the stack after the previous place. If a
@@ -91,7 +91,7 @@ const AFTER: usize = 1 << 10;
 pub(crate) struct Learned {
     pub(crate) captured: Captured,
     /// The frames below the first instruction of each segment.
-    pub(crate) first: Vec<Sites>,
+    pub(crate) first: Vec<FrameSites>,
     /// The number of instructions that were seen and not kept.
     pub(crate) left_out: u64,
 }
@@ -134,7 +134,7 @@ impl Learned {
             .filter_map(|(at, time)| Some((at.checked_sub(range.start)?, *time)))
             .filter(|(at, _)| *at < range.len())
             .collect();
-        let first = if range.start == 0 { piece.first.clone() } else { Sites::default() };
+        let first = if range.start == 0 { piece.first.clone() } else { FrameSites::default() };
         let id = self.captured.push(tiers, &piece.nodes[range], &marks)?;
         self.first.push(first);
         Some(id)
@@ -150,7 +150,7 @@ struct Last {
     paths: u32,
     behind: Behind,
     /// The frames at the end of the piece, as [`Piece`] has them.
-    sites: Sites,
+    sites: FrameSites,
     depth: Option<isize>,
     instruction: Option<Node>,
     entered: Option<MethodId>,
@@ -160,7 +160,7 @@ struct Last {
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     last: Option<Last>,
-    all: Vec<Place>,
+    all: Vec<GapPlace>,
     /// The span of each place.
     spans: Vec<Span>,
     paces: Paces,
@@ -182,7 +182,7 @@ impl Places {
             let events = last.end..piece.events.start;
             let paths = (last.paths, piece.paths.0);
             let before = Before::new(last, self.joins);
-            self.all.push(Place { events, hole, before, after: piece.first, paths, expected: None });
+            self.all.push(GapPlace { events, hole, before, after: piece.first, paths, expected: None });
             self.spans.push(Span { at: self.instructions, since, until });
             self.paces.gap();
         }
@@ -201,7 +201,7 @@ impl Places {
         self.last = Some(Last { tail, end, paths, behind, sites, depth, instruction, entered });
     }
     /// All places, in order.
-    pub(crate) fn finish(mut self) -> Vec<Place> {
+    pub(crate) fn finish(mut self) -> Vec<GapPlace> {
         for (place, span) in self.all.iter_mut().zip(&self.spans) {
             place.expected = self.paces.expected(*span);
         }
@@ -268,7 +268,7 @@ mod tests {
             ..Piece::default()
         }
     }
-    fn places(pieces: Vec<Piece>, longest: usize) -> (Learned, Vec<Place>) {
+    fn places(pieces: Vec<Piece>, longest: usize) -> (Learned, Vec<GapPlace>) {
         let (mut learned, mut places) = (Learned::default(), Places::default());
         pieces.into_iter().for_each(|p| places.add(&mut learned, &Plain, p, longest));
         (learned, places.finish())
@@ -287,7 +287,7 @@ mod tests {
             piece(105, 10, &[], Behind::Nothing),
         ];
         let (learned, places) = places(pieces, 1000);
-        let of = |p: &Place| (p.events.clone(), p.hole.unwrap().time);
+        let of = |p: &GapPlace| (p.events.clone(), p.hole.unwrap().time);
         // From the gap's own beginning to the first known time; to the gap's end.
         let expected = [(10..20, Some(150)), (59..60, Some(100))];
         assert_eq!(places.iter().map(of).collect::<Vec<_>>(), expected);
@@ -304,11 +304,11 @@ mod tests {
         let [before, behind] = around;
         let (_, places) = places(vec![before, ended, behind], 1000);
         let below = |site| {
-            let behind = Sites { sites: vec![Node(site)], whole: true };
+            let behind = FrameSites { sites: vec![Node(site)], whole: true };
             places[1].before.question(1, Some(behind), &g).before
         };
-        assert_eq!(below(3), Sites { sites: Vec::new(), whole: true });
-        assert_eq!(below(0), Sites::default());
+        assert_eq!(below(3), FrameSites { sites: Vec::new(), whole: true });
+        assert_eq!(below(0), FrameSites::default());
     }
 
     #[test]

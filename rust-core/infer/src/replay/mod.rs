@@ -44,11 +44,11 @@
 //!
 //! # Cost
 //! Each instruction to learn from takes 4 bytes, and 3/8 byte for its tiers. With
-//! [`Method::Tiered`] it takes 4 more for each of the two tiers it belongs to (calls; control
-//! transfers): about 7 in real programs. The tables of [`Method::Follow`] take at most 150 MB,
+//! [`FillMethod::Tiered`] it takes 4 more for each of the two tiers it belongs to (calls; control
+//! transfers): about 7 in real programs. The tables of [`FillMethod::Follow`] take at most 150 MB,
 //! and its knowledge about the graph's methods about 10 bytes per instruction of them.
-//! [`Settings::longest_captured`] bounds the instructions; [`Summary::not_learned`] is the
-//! number beyond the bound. An event takes about two bytes in a temporary file. A fill takes
+//! [`CompletionSettings::longest_captured`] bounds the instructions; [`Summary::not_learned`] is
+//! the number beyond the bound. An event takes about two bytes in a temporary file. A fill takes
 //! about 50 bytes per event while it replaces its gap, and 4 bytes per instruction while it
 //! waits for that; up to three fills wait.
 //!
@@ -63,7 +63,7 @@ mod spool;
 mod stack;
 mod summary;
 
-pub use completion::{Clock, Completion, Open, Settings};
-pub use filler::Method;
+pub use completion::{Clock, Completion, CompletionSettings, Open};
+pub use filler::FillMethod;
 pub use spool::Storage;
 pub use summary::{Figures, Seconds, Summary, ThreadFigures, Work};

@@ -10,11 +10,11 @@
 //! frame of the stack. If it is not, the remaining frames were wrong, or something ran that the
 //! flow does not show; the flow then continues without these frames, after a gap of its own.
 
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use crate::fill::straight;
-use crate::replay::filler::{Fill, Filler, Question};
-use crate::replay::holes::Place;
-use crate::replay::stack::{Methods, NoWay, Stack};
+use crate::replay::filler::{Filler, Question, RatedFill};
+use crate::replay::holes::GapPlace;
+use crate::replay::stack::{Methods, NoWay, ShadowStack};
 use crate::replay::summary::Figures;
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
@@ -40,7 +40,7 @@ const JOINED: f32 = 0.5;
 
 /// What the run shows about methods.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct MethodKnowledge {
     /// The tier that executed each method last.
     tiers: Vec<Option<Tier>>,
     /// The compiler whose code executed each method last.
@@ -67,7 +67,7 @@ fn noted(tiers: &[Option<Tier>], method: MethodId) -> Option<Tier> {
     tiers.get(method.0 as usize).copied().flatten()
 }
 
-impl Known {
+impl MethodKnowledge {
     /// Notes that `tier` executed `method`.
     pub(crate) fn executed(&mut self, method: MethodId, tier: Tier) {
         note(&mut self.tiers, method, tier);
@@ -114,7 +114,7 @@ impl Known {
 /// reports the tier of the frame that follows.
 struct Landing<'k> {
     icfg: &'k Icfg,
-    known: &'k Known,
+    known: &'k MethodKnowledge,
     last: Option<(MethodId, Tier)>,
     /// Methods that compiled code executes here, whatever tier executed them last.
     compiled: Vec<(MethodId, Tier)>,
@@ -183,14 +183,14 @@ struct Pending {
 /// Replays one thread.
 pub(crate) struct Replay<'r> {
     icfg: &'r Icfg,
-    places: &'r [Place],
+    places: &'r [GapPlace],
     next_place: usize,
     filler: &'r mut dyn Filler,
     sink: Box<dyn FlowSink + Send>,
     /// Whether the bytecodes of fills are passed on as runs.
     runs: bool,
-    known: Known,
-    stack: Stack<'r>,
+    known: MethodKnowledge,
+    stack: ShadowStack<'r>,
     /// How many of the frames the decoder knows itself; these are the innermost ones.
     own: usize,
     /// The number of the next event.
@@ -211,8 +211,8 @@ impl<'r> Replay<'r> {
     /// by bytecode.
     pub(crate) fn new(
         icfg: &'r Icfg,
-        known: Known,
-        places: &'r [Place],
+        known: MethodKnowledge,
+        places: &'r [GapPlace],
         filler: &'r mut dyn Filler,
         (sink, runs): (Box<dyn FlowSink + Send>, bool),
     ) -> Self {
@@ -224,7 +224,7 @@ impl<'r> Replay<'r> {
             sink,
             runs,
             known,
-            stack: Stack::new(icfg),
+            stack: ShadowStack::new(icfg),
             own: 0,
             number: 0,
             pending: None,
@@ -419,10 +419,10 @@ impl<'r> Replay<'r> {
     /// Looks for a fill for `pending`, which precedes `next`, and leads the frames through it.
     /// Returns the events of the place and those that replace them. `None` if there is no fill:
     /// then the frames have not changed.
-    fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(Stretch<'p>, Vec<Event>)> {
-        let (stretch, to) = Stretch::of(&pending.events, next, self.icfg)?;
+    fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(PlaceEvents<'p>, Vec<Event>)> {
+        let (stretch, to) = PlaceEvents::of(&pending.events, next, self.icfg)?;
         let fill = match pending.place {
-            None => Fill::default(),
+            None => RatedFill::default(),
             Some(place) => {
                 let begin = Instant::now();
                 let question = self.question(place, self.stack.sites(), stretch.entered());
@@ -441,12 +441,12 @@ impl<'r> Replay<'r> {
         self.figures.broken += broken;
         Some((stretch, events))
     }
-    fn question(&self, index: usize, before: Sites, entered: Option<MethodId>) -> Question {
+    fn question(&self, index: usize, before: FrameSites, entered: Option<MethodId>) -> Question {
         Question { index, before, entered: entered.and_then(|method| self.icfg.entry(method)) }
     }
     /// The events that join both ends of a place with `fill`, up to `to`; `None` if no frames
     /// lead there.
-    fn joined(&self, stretch: &Stretch<'_>, fill: &Fill, to: Node) -> Option<Joined<'r>> {
+    fn joined(&self, stretch: &PlaceEvents<'_>, fill: &RatedFill, to: Node) -> Option<Joined<'r>> {
         let mut stack = self.stack.clone();
         stretch.before.iter().for_each(|e| stack.follow(&e.kind));
         let own = stretch.before.iter().fold(self.own, |own, e| match e.kind {
@@ -475,7 +475,7 @@ impl<'r> Replay<'r> {
         loop {
             methods.last = None;
             let known = methods.compiled.len();
-            let way = Way {
+            let way = Crossing {
                 fill,
                 to,
                 arrival: &arrival,
@@ -493,7 +493,7 @@ impl<'r> Replay<'r> {
             }
         }
     }
-    fn put(&mut self, stretch: Stretch<'_>, mut events: Vec<Event>) {
+    fn put(&mut self, stretch: PlaceEvents<'_>, mut events: Vec<Event>) {
         // The fill contains the orphans.
         self.out.extend(stretch.before.iter().filter(|e| !is_orphan(e)).cloned());
         for Event { kind, provenance } in &events {
@@ -584,7 +584,7 @@ impl Orphans {
     }
     /// Whether `fill`, which precedes `to`, begins and ends with these orphans, and contains
     /// those between gaps in their order.
-    fn admit(&self, fill: &Fill, to: Node, icfg: &Icfg) -> bool {
+    fn admit(&self, fill: &RatedFill, to: Node, icfg: &Icfg) -> bool {
         let (nodes, first, last) = (&fill.nodes, self.first.len(), self.last.len());
         let goes = |at: usize, taken: bool| {
             let next = nodes.get(at + 1).copied().unwrap_or(to);
@@ -607,8 +607,8 @@ impl Orphans {
 }
 
 /// The way from the frames before a place to those after it.
-struct Way<'w> {
-    fill: &'w Fill,
+struct Crossing<'w> {
+    fill: &'w RatedFill,
     /// The instruction after the place, and the innermost frames there.
     to: Node,
     arrival: &'w [(MethodId, Tier)],
@@ -620,15 +620,15 @@ struct Way<'w> {
     nowhere: &'w EventKind,
 }
 
-impl Way<'_> {
+impl Crossing<'_> {
     /// Makes `stack` execute the fill and continue to the instruction after the place. Returns
     /// the stack and the events before that instruction. If [`Landing::compiled`] has become
     /// longer, the caller must repeat the call.
     ///
     /// # Errors
     /// The index of the first instruction that no frames lead to.
-    fn lead<'a>(&self, mut stack: Stack<'a>, methods: &mut Landing<'_>) -> Result<Led<'a>, usize> {
-        let Fill { nodes, confidence, .. } = self.fill;
+    fn lead<'a>(&self, mut stack: ShadowStack<'a>, methods: &mut Landing<'_>) -> Result<Led<'a>, usize> {
+        let RatedFill { nodes, confidence, .. } = self.fill;
         let mut all = Vec::with_capacity(nodes.len());
         let mut kinds = Vec::new();
         let mut last = JOINED;
@@ -673,20 +673,20 @@ impl Way<'_> {
         breaks.fold(straight(icfg, &self.fill.nodes[at..end]), usize::min)
     }
     /// Gives up all frames: how the thread came to the next instruction is unknown.
-    fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<Event>) {
+    fn break_off(&self, stack: &mut ShadowStack<'_>, sure: f32, all: &mut Vec<Event>) {
         all.extend(stack.given_up().chain([self.nowhere.clone()]).map(|kind| recovered(kind, sure)));
         stack.forget();
     }
 }
 
 /// The frames after a place, and the events in it.
-type Led<'a> = (Stack<'a>, Vec<Event>);
+type Led<'a> = (ShadowStack<'a>, Vec<Event>);
 
 /// Makes `stack` continue to `to`. The events before `to` are appended to `kinds`. If callees
 /// must be called first, the content of `kinds` and the events of the callees move to `all`,
 /// with their confidences. Callees that lack a callee themselves get one, nested up to `depth`.
 fn reach(
-    stack: &mut Stack<'_>,
+    stack: &mut ShadowStack<'_>,
     (to, sure): (Node, f32),
     methods: &mut Landing<'_>,
     depth: usize,
@@ -725,7 +725,7 @@ fn reach(
 /// The result of joining both ends of a place with a fill.
 struct Joined<'a> {
     /// The frames after the place.
-    stack: Stack<'a>,
+    stack: ShadowStack<'a>,
     /// How many of these frames the decoder knows.
     own: usize,
     /// The events that replace the place.
@@ -735,7 +735,7 @@ struct Joined<'a> {
 }
 
 /// The events of a place, sorted.
-struct Stretch<'e> {
+struct PlaceEvents<'e> {
     /// The events before the loss, which remain in the flow.
     before: &'e [Event],
     /// Frames given up, gaps, frames found.
@@ -750,7 +750,7 @@ struct Stretch<'e> {
     orphans: Orphans,
 }
 
-impl<'e> Stretch<'e> {
+impl<'e> PlaceEvents<'e> {
     /// Sorts the events before `next`, and returns the instruction of `next`. `None` if the
     /// events say more than that something is missing: a fill would drop that.
     fn of(events: &'e [Event], next: &Event, icfg: &Icfg) -> Option<(Self, Node)> {
@@ -811,7 +811,7 @@ impl<'e> Stretch<'e> {
     }
     /// Whether `fill` matches what is known at the end of the gap: the orphans, and the end of
     /// the frame that was seen to return.
-    fn admits(&self, fill: &Fill, to: Node, known: &Known, icfg: &Icfg) -> bool {
+    fn admits(&self, fill: &RatedFill, to: Node, known: &MethodKnowledge, icfg: &Icfg) -> bool {
         let ends = |method| match (fill.nodes.last(), icfg.entry(method)) {
             (Some(last), Some(_)) => {
                 icfg.method(*last) == method && icfg.opcode(*last).transfer() == Transfer::Return

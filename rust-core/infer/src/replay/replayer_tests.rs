@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 use super::*;
-use crate::cut::{Cutter, Sites};
+use crate::cut::{Cutter, FrameSites};
 use crate::fill::{Confidence, FillWork};
 use crate::replay::holes::{Before, Learned, Places};
 use crate::support::{at, calling, graph, method};
@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 /// Gives each place the same fill, and each invoke that lacks its callee the same callee.
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
-    fn fill(&mut self, _: Question) -> Option<Fill> {
-        Some(Fill {
+    fn fill(&mut self, _: Question) -> Option<RatedFill> {
+        Some(RatedFill {
             nodes: self.0.clone(),
             confidence: Confidence::uniform(self.0.len(), 0.7),
-            ..Fill::default()
+            ..RatedFill::default()
         })
     }
     fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
@@ -29,11 +29,11 @@ impl Filler for Always {
 /// Fills with these instructions, and knows the callee of some invokes.
 struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
 impl Filler for Named {
-    fn fill(&mut self, _: Question) -> Option<Fill> {
-        Some(Fill {
+    fn fill(&mut self, _: Question) -> Option<RatedFill> {
+        Some(RatedFill {
             nodes: self.0.clone(),
             confidence: Confidence::uniform(self.0.len(), 0.7),
-            ..Fill::default()
+            ..RatedFill::default()
         })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
@@ -47,9 +47,9 @@ impl Filler for Named {
 /// before the instruction with this index.
 struct Parted(Vec<Node>, Option<usize>);
 impl Filler for Parted {
-    fn fill(&mut self, _: Question) -> Option<Fill> {
+    fn fill(&mut self, _: Question) -> Option<RatedFill> {
         let confidence = Confidence::uniform(self.0.len(), 0.7);
-        Some(Fill { nodes: self.0.clone(), confidence, broken: self.1, breaks: true })
+        Some(RatedFill { nodes: self.0.clone(), confidence, broken: self.1, breaks: true })
     }
     fn work(&self) -> FillWork {
         FillWork::default()
@@ -93,7 +93,7 @@ fn gap() -> EventKind {
 /// Replays these events with the one place in `range`, which `fill` fills.
 fn replay(
     g: &Icfg,
-    known: Known,
+    known: MethodKnowledge,
     events: &[EventKind],
     range: std::ops::Range<u64>,
     fill: Vec<Node>,
@@ -102,13 +102,13 @@ fn replay(
 }
 fn replay_with(
     g: &Icfg,
-    known: Known,
+    known: MethodKnowledge,
     events: &[EventKind],
     range: std::ops::Range<u64>,
     mut filler: impl Filler,
 ) -> (Vec<EventKind>, Figures) {
-    let (before, after) = (Before::default(), Sites::default());
-    let place = Place { events: range, hole: None, before, after, paths: (1, 1), expected: None };
+    let (before, after) = (Before::default(), FrameSites::default());
+    let place = GapPlace { events: range, hole: None, before, after, paths: (1, 1), expected: None };
     let places = [place];
     let [alone, in_runs] = [false, true].map(|runs| {
         let kept = Arc::new(Mutex::new(Vec::new()));
@@ -149,13 +149,13 @@ fn found_in(caller: u32) -> Vec<EventKind> {
 #[test]
 fn a_fill_leads_to_the_frames_that_are_found() {
     let g = program();
-    let (all, figures) = replay(&g, Known::default(), &found_in(0), 2..6, vec![]);
+    let (all, figures) = replay(&g, MethodKnowledge::default(), &found_in(0), 2..6, vec![]);
     assert_eq!((figures.gaps_filled, figures.contradicted), (1, 0));
     let call = [enter(0, Tier::C1, Entry::Upcall), code(0, 0, Tier::C1), enter(2, Tier::C1, Entry::Call)];
     assert_eq!((&all[..3], &all[3]), (&call[..], &code(2, 0, Tier::C1)));
     // The caller of the found frame is not main: nothing is filled.
     let events = found_in(1);
-    let (all, figures) = replay(&g, Known::default(), &events, 2..6, vec![]);
+    let (all, figures) = replay(&g, MethodKnowledge::default(), &events, 2..6, vec![]);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
     assert_eq!(all, events);
 }
@@ -172,7 +172,7 @@ fn where_no_frames_lead_on_a_gap_stays() {
     let is_gap = |kind: &EventKind| matches!(kind, EventKind::Gap(gap) if gap.stack_lost && gap.reason.detail().is_some());
     let events = found_in(1);
     let parted = |fill: Vec<Node>, broken| {
-        let (all, figures) = replay_with(&g, Known::default(), &events, 2..6, Parted(fill, broken));
+        let (all, figures) = replay_with(&g, MethodKnowledge::default(), &events, 2..6, Parted(fill, broken));
         assert_eq!((figures.gaps, figures.gaps_filled, figures.contradicted), (1, 1, 0), "{all:?}");
         assert_eq!(all.iter().filter(|kind| is_gap(kind)).count() as u64, figures.broken);
         (all, figures.broken)
@@ -199,14 +199,14 @@ fn where_no_frames_lead_on_a_gap_stays() {
     found(&all);
     // A fill that needs more gaps is rejected.
     let fill = [at(&g, 1, &[0]), at(&g, 0, &[3])].concat().repeat(6);
-    let (all, figures) = replay_with(&g, Known::default(), &events, 2..6, Parted(fill, None));
+    let (all, figures) = replay_with(&g, MethodKnowledge::default(), &events, 2..6, Parted(fill, None));
     assert_eq!((all, figures.broken, figures.contradicted), (events, 0, 1));
 }
 
 #[test]
 fn compiled_code_executes_what_only_it_can() {
     let g = program();
-    let mut known = Known::default();
+    let mut known = MethodKnowledge::default();
     known.executed(MethodId(0), Tier::C1);
     known.executed(MethodId(0), Tier::Interpreter);
     // main passes its call, which the interpreter would not; then it returns, and is called
@@ -219,7 +219,7 @@ fn compiled_code_executes_what_only_it_can() {
     let (all, figures) = replay(&g, known, &events, 3..6, fill.clone());
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     assert!(all.contains(&enter(0, Tier::C1, Entry::Upcall)), "{all:?}");
-    let (all, figures) = replay(&g, Known::default(), &events, 3..6, fill);
+    let (all, figures) = replay(&g, MethodKnowledge::default(), &events, 3..6, fill);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
     assert_eq!(all, events);
 }
@@ -232,13 +232,13 @@ fn the_interpreter_calls_what_compiled_code_has_inlined() {
     let found = enter(0, interpreter, Entry::Found);
     let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
     let filled = |known, callee| replay_with(&g, known, &events, 2..5, Always(vec![], callee));
-    let (all, figures) = filled(Known::default(), Some(f));
+    let (all, figures) = filled(MethodKnowledge::default(), Some(f));
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     let call = enter(2, interpreter, Entry::Call);
     assert_eq!(all[2..5], [call, code(2, 0, interpreter), code(2, 1, interpreter)]);
     // The callee is unknown, or is a method that the invoke cannot call.
     for callee in [None, Some(at(&g, 1, &[0, 3]))] {
-        let (all, figures) = filled(Known::default(), callee);
+        let (all, figures) = filled(MethodKnowledge::default(), callee);
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
     }
@@ -256,7 +256,8 @@ fn callees_call_what_they_lack_themselves() {
     let found = enter(0, interpreter, Entry::Found);
     let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
     let callees = vec![(n(0, 0), at(&g, 1, &[0, 3])), (n(1, 0), vec![n(2, 0)])];
-    let filled = |fill, callees| replay_with(&g, Known::default(), &events, 2..5, Named(fill, callees));
+    let filled =
+        |fill, callees| replay_with(&g, MethodKnowledge::default(), &events, 2..5, Named(fill, callees));
     let run = |all: &[EventKind]| -> Vec<(u32, u16)> {
         let ran = |e: &EventKind| match e {
             EventKind::Bytecode { method, bci, .. } => Some((method.0, bci.0)),
@@ -286,7 +287,7 @@ fn a_native_method_is_called_where_the_graph_names_it() {
     let main = enter(0, interpreter, Entry::Upcall);
     let found = enter(0, interpreter, Entry::Found);
     let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
-    let mut known = Known::default();
+    let mut known = MethodKnowledge::default();
     assert_eq!(replay(&g, known.clone(), &events, 2..5, vec![]).1.gaps_filled, 0);
     known.called(&g, at(&g, 1, &[0])[0], MethodId(3));
     let (all, figures) = replay(&g, known, &events, 2..5, vec![]);
@@ -311,14 +312,14 @@ fn a_fill_ends_with_the_frame_that_was_seen_to_return() {
         ]
     };
     let f = at(&g, 2, &[0, 1]);
-    let (all, figures) = replay(&g, Known::default(), &events(2), 2..7, f.clone());
+    let (all, figures) = replay(&g, MethodKnowledge::default(), &events(2), 2..7, f.clone());
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     assert!(!all.iter().any(|e| matches!(e, EventKind::Enter { entry: Entry::Found, .. })), "{all:?}");
     // Another frame has returned; the frame was left in another way.
     let mut unwound = events(2);
     unwound[5] = leave(2, Exit::Unwind);
     for (events, contradicted) in [(events(1), 1), (unwound, 0)] {
-        let (all, figures) = replay(&g, Known::default(), &events, 2..7, f.clone());
+        let (all, figures) = replay(&g, MethodKnowledge::default(), &events, 2..7, f.clone());
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, contradicted));
         assert_eq!(all, events);
     }
@@ -347,12 +348,13 @@ fn around_orphans(first: u8, last: &[u8]) -> Vec<EventKind> {
 fn a_fill_has_the_orphans_around_its_gap() {
     let g = program();
     let f = at(&g, 2, &[0, 1]);
-    let (all, figures) = replay(&g, Known::default(), &around_orphans(26, &[177]), 2..9, f.clone());
+    let (all, figures) = replay(&g, MethodKnowledge::default(), &around_orphans(26, &[177]), 2..9, f.clone());
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     assert!(!all.iter().any(|e| matches!(e, EventKind::Orphan(_))), "{all:?}");
     for (first, last) in [(27, &[177][..]), (26, &[172]), (26, &[26, 177]), (26, &[177, 177])] {
         let events = around_orphans(first, last);
-        let (all, figures) = replay(&g, Known::default(), &events, 2..8 + last.len() as u64, f.clone());
+        let (all, figures) =
+            replay(&g, MethodKnowledge::default(), &events, 2..8 + last.len() as u64, f.clone());
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
     }
@@ -364,7 +366,7 @@ fn a_fill_has_the_orphans_around_its_gap() {
         let at = events.iter().position(|e| matches!(e, EventKind::Gap(_))).unwrap() + 1;
         events.splice(at..at, between.iter().flat_map(|opcode| [orphan(*opcode), gap()]));
         let end = events.len() as u64 - 1;
-        let (_, figures) = replay(&g, Known::default(), &events, 2..end, f.clone());
+        let (_, figures) = replay(&g, MethodKnowledge::default(), &events, 2..end, f.clone());
         assert_eq!((figures.gaps_filled > 0, figures.contradicted), (filled > 0, 1 - filled), "{between:?}");
     }
 }
@@ -386,7 +388,7 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
     };
     let filled = |events: &[EventKind]| {
         let fill = at(&g, 0, &[0, 1]);
-        replay(&g, Known::default(), events, 1..events.len() as u64 - 1, fill).1.gaps_filled
+        replay(&g, MethodKnowledge::default(), events, 1..events.len() as u64 - 1, fill).1.gaps_filled
     };
     assert_eq!([None, Some(true), Some(false)].map(|taken| filled(&orphans(taken))), [1, 1, 0]);
     let mut throws = orphans(None);
@@ -406,7 +408,7 @@ fn a_fill_of_any_length_stands_after_what_was_reported_before_it() {
         let fill = [at(&g, 0, &[1]), at(&g, 0, &[0, 1]).repeat(rounds)].concat();
         let filled = [code(0, 1, i), code(0, 0, i)].into_iter().cycle().take(fill.len());
         let expected: Vec<EventKind> = begin.iter().cloned().chain(filled).chain([code(0, 0, i)]).collect();
-        let (all, figures) = replay(&g, Known::default(), &events, 2..6, fill.clone());
+        let (all, figures) = replay(&g, MethodKnowledge::default(), &events, 2..6, fill.clone());
         assert!(all.starts_with(&expected), "{rounds}: {:?}", &all[..all.len().min(8)]);
         assert_eq!(figures.recovered, fill.len() as u64);
     }
@@ -415,16 +417,16 @@ fn a_fill_of_any_length_stands_after_what_was_reported_before_it() {
 /// Fills with the method that was called, and notes the requests.
 struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
-    fn fill(&mut self, question: Question) -> Option<Fill> {
+    fn fill(&mut self, question: Question) -> Option<RatedFill> {
         let mut asked = self.0.lock().unwrap();
         let entered = question.entered;
         // Each flow is replayed twice, with and without runs.
         asked.push(question);
         asked.dedup();
-        entered.map(|entry| Fill {
+        entered.map(|entry| RatedFill {
             nodes: vec![entry],
             confidence: Confidence::uniform(1, 0.7),
-            ..Fill::default()
+            ..RatedFill::default()
         })
     }
     fn work(&self) -> FillWork {
@@ -443,11 +445,11 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
         events.extend([leave(0, Exit::Lost), gap(), enter(2, f, Entry::Found), code(2, 1, f)]);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let filler = Asked(Arc::clone(&asked));
-        let (events, _) = replay_with(&g, Known::default(), &events, 2..7, filler);
+        let (events, _) = replay_with(&g, MethodKnowledge::default(), &events, 2..7, filler);
         let asked = asked.lock().unwrap().clone();
         (asked, events)
     };
-    let whole = Sites { sites: Vec::new(), whole: true };
+    let whole = FrameSites { sites: Vec::new(), whole: true };
     let question = |entered| Question { index: 0, before: whole.clone(), entered };
     let (asked, events) = called(false);
     assert_eq!(asked, [question(g.entry(MethodId(2)))]);
@@ -472,7 +474,7 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
     ]);
     events.push(code(0, 3, main));
     let asked = Arc::new(Mutex::new(Vec::new()));
-    replay_with(&g, Known::default(), &events, 2..7, Asked(Arc::clone(&asked)));
+    replay_with(&g, MethodKnowledge::default(), &events, 2..7, Asked(Arc::clone(&asked)));
     assert_eq!(*asked.lock().unwrap(), [question(None)]);
 }
 
@@ -480,11 +482,15 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
 /// notes the requests.
 struct First(bool, Arc<Mutex<Vec<Question>>>);
 impl Filler for First {
-    fn fill(&mut self, question: Question) -> Option<Fill> {
+    fn fill(&mut self, question: Question) -> Option<RatedFill> {
         let nodes: Vec<Node> = question.entered.into_iter().collect();
         let fills = self.0 || question.index > 0;
         self.1.lock().unwrap().push(question);
-        fills.then(|| Fill { confidence: Confidence::uniform(nodes.len(), 0.7), nodes, ..Fill::default() })
+        fills.then(|| RatedFill {
+            confidence: Confidence::uniform(nodes.len(), 0.7),
+            nodes,
+            ..RatedFill::default()
+        })
     }
     fn work(&self) -> FillWork {
         FillWork::default()
@@ -531,13 +537,13 @@ fn what_is_asked_next_is_known_by_the_frames_after_a_fill() {
     let (mut learned, mut places) = (Learned::default(), Places::default());
     cutter.finish().into_iter().for_each(|piece| places.add(&mut learned, &g, piece, 1 << 10));
     let places = places.finish();
-    let sites = |sites: Vec<Node>, whole| Sites { sites, whole };
+    let sites = |sites: Vec<Node>, whole| FrameSites { sites, whole };
     let likely = |behind| places[1].before.question(1, behind, &g);
     for filled in [true, false] {
         let noted = Arc::new(Mutex::new(Vec::new()));
         let mut filler = First(filled, Arc::clone(&noted));
         let sink = Box::new(Keeps(Arc::default()));
-        let mut replay = Replay::new(&g, Known::default(), &places, &mut filler, (sink, false));
+        let mut replay = Replay::new(&g, MethodKnowledge::default(), &places, &mut filler, (sink, false));
         replay.events(events.to_vec());
         replay.end();
         let before = sites(if filled { at(&g, 0, &[0]) } else { Vec::new() }, filled);

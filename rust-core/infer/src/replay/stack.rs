@@ -3,7 +3,7 @@
 //! The frames of a thread during the replay of its flow, and the events that lead from one
 //! instruction to the next.
 
-use crate::cut::Sites;
+use crate::cut::FrameSites;
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, EventKind, Exit, Tier};
 use jportal_units::{Bci, MethodId};
@@ -23,11 +23,11 @@ pub(crate) trait Methods {
 
 /// A frame of the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct ShadowFrame {
     pub(crate) method: MethodId,
     pub(crate) tier: Tier,
     /// Its last instruction; `None` if the frame has just been entered or found.
-    at: Option<At>,
+    at: Option<LastInstruction>,
     /// Whether the frame was found: it may be at any instruction until `at` is known.
     found: bool,
     /// Whether the VM or native code called the method: the frame below is not its caller.
@@ -43,30 +43,30 @@ pub(crate) struct Frame {
 
 /// An instruction. For most instructions of a flow, the node is never needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+enum LastInstruction {
     Node(Node),
     Bci(Bci),
 }
 
-impl Frame {
+impl ShadowFrame {
     /// Its last instruction.
     fn at(&self, icfg: &Icfg) -> Option<Node> {
         match self.at? {
-            At::Node(node) => Some(node),
-            At::Bci(bci) => icfg.node_at(self.method, bci),
+            LastInstruction::Node(node) => Some(node),
+            LastInstruction::Bci(bci) => icfg.node_at(self.method, bci),
         }
     }
 }
 
 /// A stack of frames, outermost first.
 #[derive(Clone, Debug)]
-pub(crate) struct Stack<'a> {
+pub(crate) struct ShadowStack<'a> {
     icfg: &'a Icfg,
-    frames: Vec<Frame>,
+    frames: Vec<ShadowFrame>,
     /// Whether there are no further frames below.
     whole: bool,
     /// Frames that continue in a frame of another tier, innermost first.
-    replaced: Vec<Frame>,
+    replaced: Vec<ShadowFrame>,
 }
 
 /// Whether the specification lets an instruction throw (JVMS 6.5), apart from the exceptions
@@ -84,7 +84,7 @@ const fn may_throw(opcode: Opcode) -> bool {
 }
 
 /// The step that leads towards an instruction.
-enum Step {
+enum StackStep {
     /// The instruction is next, in the top frame.
     Here,
     /// A handler of the top frame is entered.
@@ -117,7 +117,7 @@ pub(crate) enum NoWay {
     Frames,
 }
 
-impl<'a> Stack<'a> {
+impl<'a> ShadowStack<'a> {
     /// The stack of a thread that has not begun.
     pub(crate) const fn new(icfg: &'a Icfg) -> Self {
         Self { icfg, frames: Vec::new(), whole: true, replaced: Vec::new() }
@@ -127,7 +127,7 @@ impl<'a> Stack<'a> {
         self.icfg
     }
     /// The frames, outermost first.
-    pub(crate) fn frames(&self) -> &[Frame] {
+    pub(crate) fn frames(&self) -> &[ShadowFrame] {
         &self.frames
     }
     /// The events that give all frames up.
@@ -141,13 +141,13 @@ impl<'a> Stack<'a> {
         self.whole = false;
     }
     /// The call sites below the top frame.
-    pub(crate) fn sites(&self) -> Sites {
+    pub(crate) fn sites(&self) -> FrameSites {
         let below = self.frames.split_last().map_or(&[][..], |(_, below)| below);
         let java = below.iter().rev().filter(|f| self.icfg.entry(f.method).is_some());
         let mut sites: Vec<Node> = java.clone().map_while(|f| f.at(self.icfg)).collect();
         sites.reverse();
         let whole = self.whole && sites.len() == java.count();
-        Sites { sites, whole }
+        FrameSites { sites, whole }
     }
     /// Follows an event.
     pub(crate) fn follow(&mut self, kind: &EventKind) {
@@ -155,7 +155,7 @@ impl<'a> Stack<'a> {
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, last: bci, tier, .. } => {
-                self.executed(*method, *tier, At::Bci(*bci));
+                self.executed(*method, *tier, LastInstruction::Bci(*bci));
             }
             EventKind::Catch { method, bci } => {
                 let handler = self.icfg.node_at(*method, *bci);
@@ -169,7 +169,7 @@ impl<'a> Stack<'a> {
     }
     /// Notes that the top frame, if it is one of `method`, has executed instructions up to
     /// `last`; else a frame of `method` is found.
-    fn executed(&mut self, method: MethodId, tier: Tier, last: At) {
+    fn executed(&mut self, method: MethodId, tier: Tier, last: LastInstruction) {
         if self.frames.last().is_none_or(|top| top.method != method) {
             self.forget();
             self.enter(method, tier, Entry::Found);
@@ -188,8 +188,9 @@ impl<'a> Stack<'a> {
             }
         };
         let (found, upcall) = (entry == Entry::Found, entry == Entry::Upcall);
-        let new = Frame { method, tier, at: None, found, upcall, called: false, thrown: false, caught: None };
-        self.frames.push(Frame { tier, ..before.unwrap_or(new) });
+        let new =
+            ShadowFrame { method, tier, at: None, found, upcall, called: false, thrown: false, caught: None };
+        self.frames.push(ShadowFrame { tier, ..before.unwrap_or(new) });
     }
     fn leave(&mut self, method: MethodId, exit: Exit) {
         if exit != Exit::Replaced {
@@ -223,24 +224,24 @@ impl<'a> Stack<'a> {
         for _ in 0..self.frames.len() + 4 {
             let step = self.step(to, methods);
             let event = match step {
-                Step::Here => return Ok(()),
-                Step::Nowhere => return Err(NoWay::Frames),
-                Step::Lacks(method, site) => return Err(NoWay::Interpreted { method, site }),
-                Step::Catch => {
+                StackStep::Here => return Ok(()),
+                StackStep::Nowhere => return Err(NoWay::Frames),
+                StackStep::Lacks(method, site) => return Err(NoWay::Interpreted { method, site }),
+                StackStep::Catch => {
                     let (method, bci) = (self.icfg.method(to), self.icfg.bci(to));
                     self.take(EventKind::Catch { method, bci }, out);
                     return Ok(());
                 }
-                Step::Enter(method, entry) => {
+                StackStep::Enter(method, entry) => {
                     let native = self.icfg.entry(method).is_none();
                     let tier = if native { Tier::Native } else { methods.tier(method) };
                     EventKind::Enter { method, tier, entry }
                 }
-                Step::Leave(exit) => {
+                StackStep::Leave(exit) => {
                     let Some(top) = self.frames.last() else { return Err(NoWay::Frames) };
                     EventKind::Leave { method: top.method, exit }
                 }
-                Step::Passes(method) => {
+                StackStep::Passes(method) => {
                     let native = self.icfg.entry(method).is_none();
                     let tier = if native { Tier::Native } else { Tier::Interpreter };
                     let enter = EventKind::Enter { method, tier, entry: Entry::Call };
@@ -280,22 +281,22 @@ impl<'a> Stack<'a> {
     fn executes(&mut self, first: Node, last: Node) -> Tier {
         let (method, tier) =
             (self.icfg.method(first), self.frames.last().map_or(Tier::Interpreter, |top| top.tier));
-        self.executed(method, tier, At::Node(last));
+        self.executed(method, tier, LastInstruction::Node(last));
         tier
     }
-    fn step(&self, to: Node, methods: &dyn Methods) -> Step {
+    fn step(&self, to: Node, methods: &dyn Methods) -> StackStep {
         let g = self.icfg;
         let Some(top) = self.frames.last() else { return self.without_frames(to) };
         match top.at(g) {
             _ if g.entry(top.method).is_none() => self.out_of_native(to),
-            None if g.entry(top.method) == Some(to) => Step::Here,
-            None if top.found && g.method(to) == top.method => Step::Here,
-            None => Step::Nowhere,
+            None if g.entry(top.method) == Some(to) => StackStep::Here,
+            None if top.found && g.method(to) == top.method => StackStep::Here,
+            None => StackStep::Nowhere,
             Some(_) if top.caught.is_some() => {
                 if top.caught == Some(to) {
-                    Step::Here
+                    StackStep::Here
                 } else {
-                    Step::Nowhere
+                    StackStep::Nowhere
                 }
             }
             Some(at) if top.thrown => self.throws(at, to),
@@ -304,70 +305,70 @@ impl<'a> Stack<'a> {
     }
     /// The step without frames on the stack: the VM calls, or a frame is found where there may
     /// be one.
-    fn without_frames(&self, to: Node) -> Step {
+    fn without_frames(&self, to: Node) -> StackStep {
         match (self.whole, self.icfg.is_entry(to)) {
-            (true, true) => Step::Enter(self.icfg.method(to), Entry::Upcall),
-            (true, false) => Step::Nowhere,
-            (false, _) => Step::Enter(self.icfg.method(to), Entry::Found),
+            (true, true) => StackStep::Enter(self.icfg.method(to), Entry::Upcall),
+            (true, false) => StackStep::Nowhere,
+            (false, _) => StackStep::Enter(self.icfg.method(to), Entry::Found),
         }
     }
     /// The step of a native method: it returns, throws, or calls.
-    fn out_of_native(&self, to: Node) -> Step {
+    fn out_of_native(&self, to: Node) -> StackStep {
         let g = self.icfg;
         let caller = self.frames.len().checked_sub(2).and_then(|i| self.frames[i].at(g));
         let goes_on = caller.is_some_and(|site| g.edges(site).any(|(_, n)| n == to));
         if goes_on || caller.is_none() && !g.is_entry(to) {
-            Step::Leave(Exit::Return)
+            StackStep::Leave(Exit::Return)
         } else if g.is_entry(to) {
-            Step::Enter(g.method(to), Entry::Upcall)
+            StackStep::Enter(g.method(to), Entry::Upcall)
         } else if g.rows_into(to).next().is_some() {
-            Step::Leave(Exit::Unwind)
+            StackStep::Leave(Exit::Unwind)
         } else {
-            Step::Nowhere
+            StackStep::Nowhere
         }
     }
     /// The step of an exception that the instruction at `at` throws and `to` catches, in this
     /// frame or below.
-    fn throws(&self, at: Node, to: Node) -> Step {
+    fn throws(&self, at: Node, to: Node) -> StackStep {
         let g = self.icfg;
         if !may_throw(g.opcode(at)) {
-            return Step::Nowhere;
+            return StackStep::Nowhere;
         }
         if g.handlers(at).any(|h| h == to) {
-            Step::Catch
+            StackStep::Catch
         } else if g.catches_all(at) || g.rows_into(to).next().is_none() {
-            Step::Nowhere
+            StackStep::Nowhere
         } else {
-            Step::Leave(Exit::Unwind)
+            StackStep::Leave(Exit::Unwind)
         }
     }
-    fn goes_on(&self, top: &Frame, at: Node, to: Node, methods: &dyn Methods) -> Step {
+    fn goes_on(&self, top: &ShadowFrame, at: Node, to: Node, methods: &dyn Methods) -> StackStep {
         let g = self.icfg;
         match g.opcode(at).transfer() {
-            Transfer::Return => return Step::Leave(Exit::Return),
+            Transfer::Return => return StackStep::Leave(Exit::Return),
             Transfer::Invoke if !top.called => {
                 if g.is_entry(to) && (g.names(at, to) || methods.was_called(at, g.method(to))) {
-                    return Step::Enter(g.method(to), Entry::Call);
+                    return StackStep::Enter(g.method(to), Entry::Call);
                 }
                 let native = methods.native_callee(at);
                 // A native method that was called here before has called a method that cannot
                 // be the callee.
                 if let Some(native) = native.filter(|_| g.may_call(at, to)) {
-                    return Step::Enter(native, Entry::Call);
+                    return StackStep::Enter(native, Entry::Call);
                 }
                 if g.edges(at).any(|(_, n)| n == to) {
                     return match native {
-                        Some(native) => Step::Passes(native),
+                        Some(native) => StackStep::Passes(native),
                         // Compiled code has intrinsics; the interpreter calls.
                         None if top.tier == Tier::Interpreter => match methods.silent_callee(at) {
-                            Some(silent) => Step::Passes(silent),
-                            None => Step::Lacks(top.method, at),
+                            Some(silent) => StackStep::Passes(silent),
+                            None => StackStep::Lacks(top.method, at),
                         },
-                        None => Step::Here,
+                        None => StackStep::Here,
                     };
                 }
             }
-            _ if g.edges(at).any(|(_, n)| n == to) => return Step::Here,
+            _ if g.edges(at).any(|(_, n)| n == to) => return StackStep::Here,
             _ => {}
         }
         if !g.is_entry(to) || g.handlers(at).any(|h| h == to) {
@@ -376,9 +377,9 @@ impl<'a> Stack<'a> {
         // The VM calls: a class initialiser, for example. The interpreter lets it do so where
         // an instruction needs it.
         if top.tier == Tier::Interpreter && !may_throw(g.opcode(at)) {
-            return Step::Nowhere;
+            return StackStep::Nowhere;
         }
-        Step::Enter(g.method(to), Entry::Upcall)
+        StackStep::Enter(g.method(to), Entry::Upcall)
     }
     /// Whether the innermost frames are those of `methods`, outermost first, with no other
     /// frames above them.
@@ -390,7 +391,7 @@ impl<'a> Stack<'a> {
     /// replacement or deoptimisation. Returns `false` if neither is possible.
     pub(crate) fn replace(&mut self, executors: &[(MethodId, Tier)], out: &mut Vec<EventKind>) -> bool {
         let from = self.frames.len().saturating_sub(executors.len());
-        let differs = |(frame, (_, tier)): (&Frame, &(MethodId, Tier))| frame.tier != *tier;
+        let differs = |(frame, (_, tier)): (&ShadowFrame, &(MethodId, Tier))| frame.tier != *tier;
         let Some(first) = self.frames[from..].iter().zip(executors).position(differs) else { return true };
         let new = &executors[first..];
         let old: Vec<_> = self.frames[from + first..].iter().map(|f| (f.method, f.tier)).collect();

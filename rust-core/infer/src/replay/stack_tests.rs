@@ -62,8 +62,8 @@ fn caught(method: u32, bci: u16) -> EventKind {
     EventKind::Catch { method: MethodId(method), bci: Bci(bci) }
 }
 /// A whole stack after the instructions at these positions.
-fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> Stack<'g> {
-    let mut stack = Stack::new(g);
+fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> ShadowStack<'g> {
+    let mut stack = ShadowStack::new(g);
     for (method, bci) in path {
         let to = node(g, *method, *bci);
         stack.advance(to, told, &mut Vec::new()).unwrap();
@@ -73,7 +73,7 @@ fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> Stack<'g> {
 }
 /// The events that lead to an instruction.
 fn to(
-    stack: &Stack<'_>,
+    stack: &ShadowStack<'_>,
     g: &Icfg,
     told: &dyn Methods,
     (method, bci): (u32, u16),

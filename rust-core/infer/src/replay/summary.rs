@@ -115,7 +115,7 @@ pub struct Summary {
     /// The number of instructions to learn from.
     pub learned: u64,
     /// The number of instructions beyond
-    /// [`Settings::longest_captured`](crate::replay::Settings::longest_captured), which were not
+    /// [`longest_captured`](crate::replay::CompletionSettings::longest_captured), which were not
     /// learned from.
     pub not_learned: u64,
     /// The size of the events in temporary files, in bytes.

@@ -107,7 +107,7 @@ pub fn methods(drafts: &[Draft]) -> Vec<Method> {
 
 /// A walk through a program.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct RandomWalk {
     /// The executed instructions.
     pub nodes: Vec<Node>,
     /// How each instruction ended.
@@ -116,7 +116,7 @@ pub struct Walk {
     pub below: Vec<Node>,
 }
 
-impl Walk {
+impl RandomWalk {
     /// The walk from `from` on as a trace shows it; the bits of `hidden` select branch outcomes
     /// that it does not show.
     pub fn segment(&self, g: &Icfg, from: usize, hidden: u64) -> Segment {
@@ -131,8 +131,8 @@ impl Walk {
 
 /// Walks from the node that the first choice selects, as the other choices say; calls and
 /// returns are paired.
-pub fn walk(g: &Icfg, choices: &[u8]) -> Walk {
-    let mut walk = Walk { nodes: vec![], outcomes: vec![], below: vec![] };
+pub fn walk(g: &Icfg, choices: &[u8]) -> RandomWalk {
+    let mut walk = RandomWalk { nodes: vec![], outcomes: vec![], below: vec![] };
     let mut stack: Vec<Node> = Vec::new();
     let mut choices = choices.iter().map(|c| usize::from(*c));
     let Some(mut node) = g.nodes().nth(choices.next().unwrap_or(0) % g.len()) else { return walk };

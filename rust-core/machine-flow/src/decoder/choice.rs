@@ -47,12 +47,12 @@
 //! within a few branches: one TNT bit too many or too few suffices.
 
 use super::resolutions::Made;
-use super::state::{Demand, State, Visited};
-use super::{CoreDecoder, Decided, Decision, Lost};
-use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
+use super::state::{DecoderState, Demand, Visited};
+use super::{CoreDecoder, Decided, Decision, OpenGap};
+use crate::block::{BasicBlock, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, Terminator, decode_block};
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
-use crate::image::{Change, ChangeKind, CodeHistory};
+use crate::image::{CacheChange, ChangeKind, CodeHistory};
 use crate::item::{Exit, Item, MachineGapReason};
 use crate::view::{Recent, Seen};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
@@ -85,7 +85,7 @@ const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     /// The decoder's state at that point.
-    pub state: State,
+    pub state: DecoderState,
     /// Number of items at that point, including those handed out.
     pub items: u64,
     seen: Seen,
@@ -117,9 +117,9 @@ struct Versions {
     /// The pending changes that touch the block in any of its versions and may be visible.
     pending: Vec<u32>,
     /// The block with none, the first, the first two, ... of them visible.
-    in_order: Vec<Result<Block, Error>>,
+    in_order: Vec<Result<BasicBlock, Error>>,
     /// Versions in which a change is visible and another one with an earlier record is not.
-    out_of_order: Vec<(Alternative, Block)>,
+    out_of_order: Vec<(Alternative, BasicBlock)>,
     /// No pending change touches the block, whether it may be visible at the present time or not.
     lasts: bool,
 }
@@ -357,7 +357,7 @@ impl CoreDecoder {
 
     /// The possible versions of the block at `state.ip`; `old` is the version without any pending
     /// change.
-    fn versions(&self, old: Result<Block, Error>, image: &CodeHistory) -> Versions {
+    fn versions(&self, old: Result<BasicBlock, Error>, image: &CodeHistory) -> Versions {
         let ip = self.state.ip;
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
         loop {
@@ -384,7 +384,7 @@ impl CoreDecoder {
     /// Versions of the block at `state.ip` in which one of `pending` is visible and another one
     /// with an earlier record is not. They are possible because a store may be much older than
     /// its record.
-    fn out_of_order(&self, pending: &[u32], image: &CodeHistory) -> Vec<(Alternative, Block)> {
+    fn out_of_order(&self, pending: &[u32], image: &CodeHistory) -> Vec<(Alternative, BasicBlock)> {
         let considered = &pending[..pending.len().min(MAX_UNORDERED)];
         let overtakes = |later: u32, earlier: u32| {
             let [later, earlier] = [later, earlier].map(|c| &image.changes()[c as usize]);
@@ -418,7 +418,7 @@ impl CoreDecoder {
     }
 
     /// The block at `ip` if exactly those pending changes that `new` contains are visible.
-    fn decode_at(&self, ip: u32, image: &CodeHistory, new: &[u32]) -> Result<Block, Error> {
+    fn decode_at(&self, ip: u32, image: &CodeHistory, new: &[u32]) -> Result<BasicBlock, Error> {
         let visible = |r: &Recent| r.seen || new.contains(&r.change);
         let offset = StreamOffset(self.state.packet);
         let Some((code, end)) = self.view.owner(image, ip, visible) else {
@@ -439,7 +439,7 @@ impl CoreDecoder {
     }
 
     /// The block at `state.ip`, decoded from the bytes that the unit reported.
-    fn decode_stale(&self, image: &CodeHistory) -> Result<Block, Error> {
+    fn decode_stale(&self, image: &CodeHistory) -> Result<BasicBlock, Error> {
         let (ip, offset) = (self.state.ip, StreamOffset(self.state.packet));
         let Some((code, end)) = self.view.owner(image, ip, |r| r.seen) else {
             return Err(Error::NoCode { address: self.address(ip), offset });
@@ -466,7 +466,7 @@ impl CoreDecoder {
         versions: &Versions,
         forced: Option<Alternative>,
         image: &CodeHistory,
-    ) -> Result<Block, Error> {
+    ) -> Result<BasicBlock, Error> {
         let Versions { pending, in_order: all, out_of_order, .. } = versions;
         if let Some(alternative) = forced {
             let visible = alternative.visible(pending);
@@ -512,15 +512,15 @@ impl CoreDecoder {
         }
         // A jump to itself (the placeholder in a call's stub) never ends, so the flow does not
         // continue there. A trap is an unlikely version.
-        let circle = |b: &Block| b.kind == Kind::Jump && b.target == b.start;
+        let circle = |b: &BasicBlock| b.kind == Terminator::Jump && b.target == b.start;
         if versions.iter().any(|(_, b)| !circle(b)) {
             versions.retain(|(_, b)| !circle(b));
         }
         // Sorts the likeliest version last: the one with the most visible changes that does not
         // exceed `likely`, then the others.
-        let rank = |&(n, ref b): &(usize, Block)| {
+        let rank = |&(n, ref b): &(usize, BasicBlock)| {
             let odd = !(least..=most).contains(&n);
-            (b.kind == Kind::Far, odd, if n <= likely { likely - n } else { pending.len() + n })
+            (b.kind == Terminator::Far, odd, if n <= likely { likely - n } else { pending.len() + n })
         };
         versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
         let Some((visible, block)) = versions.pop() else {
@@ -529,7 +529,7 @@ impl CoreDecoder {
         };
         // Versions out of the order of records are the least likely. They come first, so that they
         // are tried last.
-        let other = |(a, b): &(Alternative, Block)| {
+        let other = |(a, b): &(Alternative, BasicBlock)| {
             let flows = || versions.iter().map(|(_, b)| b).chain([&block]);
             let called = a.visible(near).iter().all(|c| pending.contains(c));
             called && !circle(b) && flows().all(|f| !f.same_flow(b))
@@ -550,7 +550,7 @@ impl CoreDecoder {
 
     /// The block runs without `unseen`: records those of them that make a difference for the
     /// flow. `versions` holds the block without them, with the first, the first two, ...
-    fn pass_over(&mut self, unseen: &[u32], versions: &[Result<Block, Error>]) {
+    fn pass_over(&mut self, unseen: &[u32], versions: &[Result<BasicBlock, Error>]) {
         for (&change, pair) in unseen.iter().zip(versions.windows(2)) {
             let neutral = matches!(pair, [Ok(without), Ok(with)] if without.same_flow(with));
             if !neutral {
@@ -560,13 +560,13 @@ impl CoreDecoder {
     }
 
     /// Whether the running thread wrote `change`.
-    pub(super) fn is_own(&self, change: &Change) -> bool {
+    pub(super) fn is_own(&self, change: &CacheChange) -> bool {
         change.writer != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.writer)
     }
 
     /// Whether the running thread wrote `change` and it is the destination of a call, that is,
     /// the thread resolved that call.
-    fn is_own_call(&self, change: &Change) -> bool {
+    fn is_own_call(&self, change: &CacheChange) -> bool {
         change.is_call() && self.is_own(change)
     }
 
@@ -637,7 +637,7 @@ impl CoreDecoder {
     /// The block runs without `unseen`. If some of them are destinations of calls in this block,
     /// the VM may resolve those calls from this point. A later destination that the same thread
     /// wrote for the same call requires that the thread executes the call once more.
-    fn visit(&mut self, unseen: &[u32], block: &Block, image: &CodeHistory) {
+    fn visit(&mut self, unseen: &[u32], block: &BasicBlock, image: &CodeHistory) {
         let changes = image.changes();
         let pending = self.view.pending();
         self.state.visited.retain(|v| pending.binary_search(&v.change).is_ok());
@@ -721,7 +721,7 @@ impl CoreDecoder {
 
     fn remember(&mut self, alternatives: Vec<Alternative>, checkpoint: bool) {
         self.choices.push(Choice {
-            state: State { block: NONE, ..self.state.clone() },
+            state: DecoderState { block: NONE, ..self.state.clone() },
             items: self.handed + self.items.len() as u64,
             seen: self.view.seen(),
             alternatives,
@@ -867,7 +867,13 @@ impl CoreDecoder {
     }
 
     /// Resumes decoding from `state`; does not restore items and decisions.
-    pub(super) fn come_back(&mut self, state: &State, seen: &Seen, window: Window, image: &CodeHistory) {
+    pub(super) fn come_back(
+        &mut self,
+        state: &DecoderState,
+        seen: &Seen,
+        window: Window,
+        image: &CodeHistory,
+    ) {
         self.state = state.clone();
         self.forced = None;
         self.next_checkpoint = self.state.branches + CHECKPOINT;
@@ -895,7 +901,7 @@ impl CoreDecoder {
             self.state.at = self.state.psb;
         }
         let reason = MachineGapReason::Undecodable(error);
-        self.lost = Some(Lost::new(reason, self.state.packet, address, self.state.clock.now()));
+        self.lost = Some(OpenGap::new(reason, self.state.packet, address, self.state.clock.now()));
         self.choices.clear();
         self.trouble = None;
         self.doubt = None;
@@ -920,8 +926,8 @@ impl CoreDecoder {
 /// visible. Returns one version for each different flow, with the number of visible changes: the
 /// smallest number, but `least` if the flow is the same at `least`. Also returns the last error,
 /// if some version does not decode.
-fn flows(all: &[Result<Block, Error>], least: usize) -> (Vec<(usize, Block)>, Option<Error>) {
-    let mut flows: Vec<(usize, Block)> = Vec::new();
+fn flows(all: &[Result<BasicBlock, Error>], least: usize) -> (Vec<(usize, BasicBlock)>, Option<Error>) {
+    let mut flows: Vec<(usize, BasicBlock)> = Vec::new();
     let mut refused = None;
     for (visible, version) in all.iter().enumerate() {
         match version {

@@ -11,7 +11,7 @@
 //! explains the return, the flow stays as it was.
 
 use super::choice::{Alternative, Choice, Trouble, Window};
-use super::state::State;
+use super::state::DecoderState;
 use super::{CoreDecoder, Decision};
 use crate::error::Error;
 use crate::image::CodeHistory;
@@ -26,16 +26,16 @@ const MAX_TRIALS: usize = 16;
 pub(super) struct Doubt {
     /// Number of branch packets up to and including the return.
     branches: u64,
-    /// The untried alternatives, each with the index of its choice in [`Before`]. The next one to
-    /// try is last.
+    /// The untried alternatives, each with the index of its choice in [`DecoderSnapshot`]. The
+    /// next one to try is last.
     trials: Vec<(usize, Alternative)>,
-    before: Before,
+    before: DecoderSnapshot,
 }
 
 /// The state of the decoder when it reached the return.
 #[derive(Clone, Debug)]
-struct Before {
-    state: State,
+struct DecoderSnapshot {
+    state: DecoderState,
     choices: Vec<Choice>,
     /// The items since the first choice.
     items: Vec<Item>,
@@ -88,7 +88,7 @@ impl CoreDecoder {
         Doubt {
             branches: self.state.branches,
             trials,
-            before: Before {
+            before: DecoderSnapshot {
                 state: self.state.clone(),
                 choices: self.choices.clone(),
                 items: self.items[from..].to_vec(),
@@ -122,7 +122,7 @@ impl CoreDecoder {
         self.trusted_at = self.state.packet;
     }
 
-    fn rewind(&mut self, before: &Before, image: &CodeHistory) {
+    fn rewind(&mut self, before: &DecoderSnapshot, image: &CodeHistory) {
         self.choices.clone_from(&before.choices);
         let from = self.choices.first().map_or(self.items.len() as u64, |c| c.items - self.handed);
         self.items.truncate(from as usize);

@@ -13,7 +13,7 @@ mod resolutions;
 mod state;
 mod walk;
 
-use crate::block::Bounds;
+use crate::block::CodeBounds;
 use crate::cache::Cache;
 use crate::config::{Config, Progress, Stretch};
 use crate::error::Error;
@@ -24,7 +24,7 @@ use choice::{Choice, Trouble, Window};
 use doubt::Doubt;
 use jportal_pt_packet::{Error as PacketError, HEAD, decode_packet, find_psb, hot_tip, hot_tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
-use state::{Mode, OwnCalls, Resolutions, State};
+use state::{DecoderState, OwnCalls, Resolutions, SyncMode};
 use std::collections::VecDeque;
 
 /// Approximate number of items that are handed out at a time.
@@ -96,7 +96,7 @@ struct Stale {
 
 /// A gap that has not ended.
 #[derive(Clone, Debug)]
-struct Lost {
+struct OpenGap {
     reason: MachineGapReason,
     offset: u64,
     resumed: Option<u64>,
@@ -107,7 +107,7 @@ struct Lost {
     carried: bool,
 }
 
-impl Lost {
+impl OpenGap {
     fn new(reason: MachineGapReason, offset: u64, address: Option<Address>, since: u64) -> Self {
         Self { reason, offset, resumed: None, address, since, carried: false }
     }
@@ -129,7 +129,7 @@ impl Lost {
 #[derive(Debug)]
 pub struct CoreDecoder {
     config: Config,
-    bounds: Bounds,
+    bounds: CodeBounds,
     /// Contiguous trace from stream offset `base`.
     buffer: Vec<u8>,
     base: u64,
@@ -138,7 +138,7 @@ pub struct CoreDecoder {
     losses: VecDeque<u64>,
     /// In order of stream offset.
     stale: Vec<Stale>,
-    state: State,
+    state: DecoderState,
     view: View,
     cache: Cache,
     items: Vec<Item>,
@@ -162,7 +162,7 @@ pub struct CoreDecoder {
     forced: Option<choice::Alternative>,
     window: Window,
     stretch: Option<Stretch>,
-    lost: Option<Lost>,
+    lost: Option<OpenGap>,
     /// See [`CoreDecoder::came_while_lost`].
     came: Option<Tsc>,
     /// See [`CoreDecoder::blind`].
@@ -177,13 +177,13 @@ impl CoreDecoder {
         let range = image.range();
         Self {
             config,
-            bounds: Bounds { low: range.start.0, len: range.len() as u32 },
+            bounds: CodeBounds { low: range.start.0, len: range.len() as u32 },
             buffer: Vec::new(),
             base: 0,
             later: VecDeque::new(),
             losses: VecDeque::new(),
             stale: Vec::new(),
-            state: State::new(),
+            state: DecoderState::new(),
             view: View::new(range.len()),
             cache: Cache::new(range.len()),
             items: Vec::new(),
@@ -225,7 +225,8 @@ impl CoreDecoder {
         if self.lost.is_none() && self.buffer.is_empty() && self.state.at == 0 {
             self.base = offset.0;
             self.state.at = offset.0;
-            self.lost = Some(Lost { carried: true, ..Lost::new(MachineGapReason::Start, offset.0, None, 0) });
+            self.lost =
+                Some(OpenGap { carried: true, ..OpenGap::new(MachineGapReason::Start, offset.0, None, 0) });
         }
         self.drop_consumed();
         let (end, run) = match self.later.back_mut() {
@@ -265,7 +266,7 @@ impl CoreDecoder {
         let at = self.state.at;
         self.lost = None;
         self.lose(at);
-        self.lost = Some(Lost::new(MachineGapReason::Sideband, at, None, since.0));
+        self.lost = Some(OpenGap::new(MachineGapReason::Sideband, at, None, since.0));
         self.blind_until = until;
     }
 
@@ -320,24 +321,24 @@ impl CoreDecoder {
         if self.stretch != Some(stretch) {
             if self.stretch.is_none_or(|s| !s.continues || s.tid != stretch.tid) {
                 self.state.calls.clear();
-                let known = self.state.mode == Mode::Running && stretch.left.0 != 0;
+                let known = self.state.mode == SyncMode::Running && stretch.left.0 != 0;
                 self.state.own = match known {
                     true => OwnCalls { since: stretch.left.0, brought: None },
                     false => OwnCalls::UNKNOWN,
                 };
-                let comes = self.state.mode != Mode::Lost && !self.state.enabled;
+                let comes = self.state.mode != SyncMode::Lost && !self.state.enabled;
                 self.state.resolutions = if comes { Resolutions::CAME } else { Resolutions::UNKNOWN };
             }
             let later = self.stretch.is_some_and(|s| s.since < stretch.since);
             self.stretch = Some(stretch);
             self.state.clock.at_least(stretch.since.0);
-            if later && self.state.mode == Mode::Running {
+            if later && self.state.mode == SyncMode::Running {
                 self.count_resolutions(image);
             }
             self.window.forget();
             self.update_window(image);
         }
-        if self.choices.is_empty() && self.state.mode == Mode::Running {
+        if self.choices.is_empty() && self.state.mode == SyncMode::Running {
             self.checkpoint();
         }
     }
@@ -351,7 +352,7 @@ impl CoreDecoder {
         self.surrender = false;
         let came = self.came.take();
         if let Some(lost) = self.lost.take() {
-            let rest = Lost { offset: self.state.at, carried: true, ..lost.clone() };
+            let rest = OpenGap { offset: self.state.at, carried: true, ..lost.clone() };
             if !lost.carried || lost.offset < self.state.at || came.is_some() {
                 self.push_gap(lost.of(came), None);
             }
@@ -380,7 +381,7 @@ impl CoreDecoder {
         // A PSB+ that is not complete may turn out to contradict the flow. Decoding then resumes
         // at it.
         let oldest = match self.state.mode {
-            Mode::PsbPlus { .. } => oldest.min(self.state.psb),
+            SyncMode::PsbPlus { .. } => oldest.min(self.state.psb),
             _ => oldest,
         };
         let consumed = oldest.saturating_sub(self.base) as usize;
@@ -427,7 +428,7 @@ impl CoreDecoder {
         let since = self.state.clock.now();
         match &self.lost {
             Some(lost) if lost.reason != MachineGapReason::Start || !lost.carried => {}
-            _ => self.lost = Some(Lost::new(MachineGapReason::Truncated, offset, address, since)),
+            _ => self.lost = Some(OpenGap::new(MachineGapReason::Truncated, offset, address, since)),
         }
         self.choices.clear();
         self.trouble = None;
@@ -443,7 +444,7 @@ impl CoreDecoder {
             if self.items.len() >= self.full_at {
                 return Ok(false);
             }
-            if self.state.mode == Mode::Lost && !self.find_sync(end) {
+            if self.state.mode == SyncMode::Lost && !self.find_sync(end) {
                 return Ok(true);
             }
             let from = (self.state.at - self.base) as usize;
@@ -466,7 +467,7 @@ impl CoreDecoder {
     #[inline(always)]
     fn hot_packet(&mut self, from: usize, end: usize, image: &CodeHistory) -> Result<bool, Error> {
         let Some(head) = self.buffer.get(from..from + HEAD) else { return Ok(false) };
-        if from + HEAD > end || self.state.mode != Mode::Running || self.state.block_items.is_some() {
+        if from + HEAD > end || self.state.mode != SyncMode::Running || self.state.block_items.is_some() {
             return Ok(false);
         }
         if let Some(tnt) = hot_tnt(head[0]) {
@@ -529,7 +530,7 @@ impl CoreDecoder {
         }
     }
 
-    fn push_gap(&mut self, lost: Lost, until: Option<Tsc>) {
+    fn push_gap(&mut self, lost: OpenGap, until: Option<Tsc>) {
         match lost.reason.is_loss() {
             true => self.statistics.losses += 1,
             false => self.statistics.errors += 1,

@@ -2,8 +2,8 @@
 
 //! What each packet does to the decoder's state.
 
-use super::state::{Demand, Mode, Pending};
-use super::{CoreDecoder, Lost};
+use super::state::{Demand, Pending, SyncMode};
+use super::{CoreDecoder, OpenGap};
 use crate::cache::NONE;
 use crate::error::Error;
 use crate::image::CodeHistory;
@@ -16,7 +16,7 @@ impl CoreDecoder {
     /// `state.at`.
     #[inline]
     pub(super) fn packet(&mut self, packet: Packet, image: &CodeHistory) -> Result<(), Error> {
-        if self.state.mode == Mode::Running {
+        if self.state.mode == SyncMode::Running {
             match packet {
                 Packet::TntShort(tnt) | Packet::TntLong(tnt) => return self.tnt(tnt, image),
                 Packet::Tip(payload) => {
@@ -166,24 +166,24 @@ impl CoreDecoder {
             return self.psb();
         }
         match self.state.mode {
-            Mode::Lost => Ok(()),
-            Mode::PsbPlus { fresh, fup } => self.in_psb_plus(packet, fresh, fup, image),
-            Mode::Running => self.running(packet, image),
+            SyncMode::Lost => Ok(()),
+            SyncMode::PsbPlus { fresh, fup } => self.in_psb_plus(packet, fresh, fup, image),
+            SyncMode::Running => self.running(packet, image),
         }
     }
 
     fn psb(&mut self) -> Result<(), Error> {
         let fresh = match self.state.mode {
-            Mode::Lost => true,
-            Mode::PsbPlus { fresh, .. } => fresh,
-            Mode::Running => false,
+            SyncMode::Lost => true,
+            SyncMode::PsbPlus { fresh, .. } => fresh,
+            SyncMode::Running => false,
         };
         if self.state.outcomes != 0 {
             return Err(self.bad_state("PSB", "outcomes of a TNT wait for a TIP"));
         }
         self.state.last_ip.reset();
         self.state.psb = self.state.packet;
-        self.state.mode = Mode::PsbPlus { fresh, fup: None };
+        self.state.mode = SyncMode::PsbPlus { fresh, fup: None };
         if fresh && let Some(lost) = &mut self.lost {
             lost.resumed = Some(self.state.packet);
         }
@@ -200,12 +200,12 @@ impl CoreDecoder {
         match packet {
             Packet::Fup(payload) => {
                 let fup = self.state.last_ip.update(payload);
-                self.state.mode = Mode::PsbPlus { fresh, fup };
+                self.state.mode = SyncMode::PsbPlus { fresh, fup };
                 Ok(())
             }
             Packet::PsbEnd => self.psb_end(fresh, fup, image),
             Packet::Ovf => {
-                self.state.mode = Mode::Running;
+                self.state.mode = SyncMode::Running;
                 self.overflow();
                 Ok(())
             }
@@ -219,7 +219,7 @@ impl CoreDecoder {
     }
 
     fn psb_end(&mut self, fresh: bool, fup: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
-        self.state.mode = Mode::Running;
+        self.state.mode = SyncMode::Running;
         // The flow begins here. In mid-stream, the branches that lead to the FUP of a PSB+ ran
         // before it.
         if fresh || !self.state.enabled {
@@ -227,7 +227,7 @@ impl CoreDecoder {
         }
         match (fresh, fup) {
             (true, _) if self.state.clock.now() < self.blind_until.0 => {
-                self.state.mode = Mode::Lost;
+                self.state.mode = SyncMode::Lost;
                 return Ok(());
             }
             (true, _) => {
@@ -396,7 +396,7 @@ impl CoreDecoder {
     fn overflow(&mut self) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         let mut lost =
-            Lost::new(MachineGapReason::Overflow, self.state.packet, address, self.state.clock.now());
+            OpenGap::new(MachineGapReason::Overflow, self.state.packet, address, self.state.clock.now());
         lost.resumed = Some(self.state.packet);
         self.state.forget_flow();
         self.state.pending = Pending::Overflow;

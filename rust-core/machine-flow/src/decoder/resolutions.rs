@@ -24,7 +24,7 @@
 use super::CoreDecoder;
 use super::state::Resolutions;
 use crate::error::Error;
-use crate::image::{Change, ChangeKind, CodeHistory, Patch, Resolution};
+use crate::image::{CacheChange, ChangeKind, CodeHistory, Patch, Resolution};
 use crate::item::{Exit, Item};
 use jportal_units::{CodeId, StreamOffset};
 
@@ -48,7 +48,7 @@ pub(super) enum Made {
 }
 
 /// How a thread came to a stub that calls the VM.
-enum Way {
+enum StubEntry {
     /// By a call, or by branches from a call's target.
     Call {
         /// Where it returns.
@@ -110,7 +110,7 @@ impl CoreDecoder {
     /// `None` if the visits do not say: a stub that returns to a call at once may change another
     /// call (`SharedRuntime::fixup_callers_callsite`), code may become not entrant at any time,
     /// or another thread made the change.
-    pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<Made> {
+    pub(super) fn made(&self, change: &CacheChange, image: &CodeHistory) -> Option<Made> {
         let known = &self.state.resolutions;
         let next = known.next.filter(|_| self.is_own(change))? as usize;
         let records = self.records(image);
@@ -129,7 +129,7 @@ impl CoreDecoder {
     /// Whether the thread was on its visit for the call whose destination `change` is when it
     /// came to this core. The visit may be the one that runs a class initialiser; the code of the
     /// initialiser makes visits of its own.
-    pub(super) fn was_on_its_way(&self, change: &Change, image: &CodeHistory) -> bool {
+    pub(super) fn was_on_its_way(&self, change: &CacheChange, image: &CodeHistory) -> bool {
         let records = self.records(image);
         let made = records.partition_point(|r| r.tsc <= change.tsc);
         let visit = records[..made].iter().rev().take(MAX_NESTED).find(|r| r.returns == change.end());
@@ -142,9 +142,9 @@ impl CoreDecoder {
             return Ok(());
         };
         let returns = match self.way_to(code) {
-            Way::Call { returns } => Some(returns),
-            Way::Unknown => None,
-            Way::Back => return Ok(()),
+            StubEntry::Call { returns } => Some(returns),
+            StubEntry::Unknown => None,
+            StubEntry::Back => return Ok(()),
         };
         let fits = |r: &&Resolution| returns.is_none_or(|at| r.returns == at);
         let records = self.records(image).get(next as usize..).unwrap_or(&[]);
@@ -172,14 +172,14 @@ impl CoreDecoder {
     }
 
     /// How the flow reached the stub `code`, where it is at present.
-    fn way_to(&self, code: CodeId) -> Way {
+    fn way_to(&self, code: CodeId) -> StubEntry {
         let mut branches = 0;
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
         while let Some(item) = back.next() {
             match *item {
                 Item::Block { code: c, .. } if c == code && branches == 0 => {}
                 Item::Block { end, exit: Exit::Call | Exit::IndirectCall, .. } => {
-                    return Way::Call { returns: end };
+                    return StubEntry::Call { returns: end };
                 }
                 Item::Block {
                     exit: Exit::Jump | Exit::Taken | Exit::NotTaken | Exit::FallThrough, ..
@@ -188,12 +188,12 @@ impl CoreDecoder {
                 }
                 Item::Enter { ip } => match back.next() {
                     Some(Item::Interrupt { ip: at }) if *at == ip => {}
-                    _ if branches == 0 => return Way::Back,
-                    _ => return Way::Unknown,
+                    _ if branches == 0 => return StubEntry::Back,
+                    _ => return StubEntry::Unknown,
                 },
-                _ => return Way::Unknown,
+                _ => return StubEntry::Unknown,
             }
         }
-        Way::Unknown
+        StubEntry::Unknown
     }
 }

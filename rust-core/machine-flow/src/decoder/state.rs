@@ -37,7 +37,7 @@ impl Demand {
 
 /// The decoder's position in the packet grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum SyncMode {
     /// Looking for a PSB.
     Lost,
     /// Between PSB and PSBEND. `fresh`: this is a resynchronisation. `fup`: the address of the
@@ -177,7 +177,7 @@ impl Resolutions {
 
 /// The decoder's state at one point of the trace.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct DecoderState {
     /// Stream offset of the next packet.
     pub at: u64,
     /// Stream offset of the current packet.
@@ -197,7 +197,7 @@ pub(crate) struct State {
     /// What the current packet still requires of the walk.
     pub demand: Demand,
     /// Position in the packet grammar.
-    pub mode: Mode,
+    pub mode: SyncMode,
     /// Special meaning of the next FUP or TIP.PGD.
     pub pending: Pending,
     /// PacketEn: execution is inside the range.
@@ -236,7 +236,7 @@ pub(crate) struct State {
     /// Index of the next stale block that the unit reported ([`super::CoreDecoder::stale`]).
     pub next_stale: usize,
     /// Index of the report and number of blocks: the next block is that stale block, if the
-    /// number of blocks before it equals [`State::blocks`].
+    /// number of blocks before it equals [`DecoderState::blocks`].
     pub stale: Option<(usize, u64)>,
     /// Number of TNT and TIP packets up to here.
     pub branches: u64,
@@ -244,7 +244,7 @@ pub(crate) struct State {
     pub blocks: u64,
 }
 
-impl State {
+impl DecoderState {
     /// The state before the first packet.
     pub fn new() -> Self {
         Self {
@@ -257,7 +257,7 @@ impl State {
             tnt: 0,
             outcomes: 0,
             demand: Demand::None,
-            mode: Mode::Lost,
+            mode: SyncMode::Lost,
             pending: Pending::No,
             enabled: false,
             last_ip: LastIp::default(),
@@ -287,7 +287,7 @@ impl State {
 
     /// Forgets everything about the flow; keeps the position and the time.
     pub fn lose(&mut self) {
-        self.mode = Mode::Lost;
+        self.mode = SyncMode::Lost;
         self.floor = 0;
         self.own = OwnCalls::UNKNOWN;
         self.visited.clear();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_return_stack_drops_its_oldest_entry() {
-        let mut s = State::new().stack;
+        let mut s = DecoderState::new().stack;
         assert_eq!(s.pop(), None);
         (0..70).for_each(|i| s.push(i));
         let popped: Vec<u32> = std::iter::from_fn(|| s.pop()).collect();
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_return_stack_is_unwound_to_an_entry_that_it_has() {
-        let mut s = State::new().stack;
+        let mut s = DecoderState::new().stack;
         assert!(!s.unwind_to(0));
         (0..70).for_each(|i| s.push(i));
         assert!(!s.unwind_to(5) && s.unwind_to(69) && s.unwind_to(60));

@@ -4,7 +4,9 @@
 
 use super::CoreDecoder;
 use super::state::{Demand, Pending};
-use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, OUTSIDE, begins_instruction, direct_target};
+use crate::block::{
+    BasicBlock, MAX_BLOCK, MAX_INSTRUCTION, OUTSIDE, Terminator, begins_instruction, direct_target,
+};
 use crate::cache::{NONE, SCRATCH};
 use crate::config::PopRule;
 use crate::error::Error;
@@ -43,13 +45,13 @@ impl CoreDecoder {
         while outcomes > 0 {
             let block = self.cache.blocks[index as usize];
             let (exit, side) = match block.kind {
-                Kind::Conditional => {
+                Terminator::Conditional => {
                     outcomes -= 1;
                     steps = 0;
                     let taken = tnt >> outcomes & 1 != 0;
                     if taken { (Exit::Taken, 0) } else { (Exit::NotTaken, 1) }
                 }
-                Kind::Stale => {
+                Terminator::Stale => {
                     if index != NONE && index != SCRATCH {
                         self.state.ip = block.start;
                     }
@@ -58,7 +60,7 @@ impl CoreDecoder {
                     index = self.resolve(image)?;
                     continue;
                 }
-                Kind::Return if self.config.return_compression.is_some() => {
+                Terminator::Return if self.config.return_compression.is_some() => {
                     outcomes -= 1;
                     self.state.outcomes = outcomes;
                     let taken = tnt >> outcomes & 1 != 0;
@@ -74,7 +76,7 @@ impl CoreDecoder {
                     index = self.cache.find(to);
                     continue;
                 }
-                Kind::IndirectJump | Kind::IndirectCall | Kind::Return => break,
+                Terminator::IndirectJump | Terminator::IndirectCall | Terminator::Return => break,
                 _ => {
                     steps += 1;
                     if steps > MAX_STEPS {
@@ -100,21 +102,21 @@ impl CoreDecoder {
 
     /// The exit and the link index of a branch that needs no packet. Updates the return stack.
     #[inline]
-    fn direct(&mut self, block: &Block) -> Result<(Exit, usize), Error> {
+    fn direct(&mut self, block: &BasicBlock) -> Result<(Exit, usize), Error> {
         Ok(match block.kind {
-            Kind::Jump => (Exit::Jump, 0),
-            Kind::Call => {
+            Terminator::Jump => (Exit::Jump, 0),
+            Terminator::Call => {
                 self.called(block);
                 (Exit::Call, 0)
             }
-            Kind::CallNext => (Exit::Call, 0),
-            Kind::FallThrough => (Exit::FallThrough, 0),
+            Terminator::CallNext => (Exit::Call, 0),
+            Terminator::FallThrough => (Exit::FallThrough, 0),
             _ => return Err(self.unexpected(block)),
         })
     }
 
     /// Moves to the successor of `block` on `side`; returns its index in the cache, or [`NONE`].
-    fn link(&mut self, block: &Block, side: usize) -> Result<u32, Error> {
+    fn link(&mut self, block: &BasicBlock, side: usize) -> Result<u32, Error> {
         let to = if side == 0 { block.target } else { block.end };
         if to >= self.bounds.len {
             return Err(Error::LeftRange {
@@ -137,16 +139,16 @@ impl CoreDecoder {
     }
 
     #[inline]
-    fn emit(&mut self, block: &Block, exit: Exit) {
+    fn emit(&mut self, block: &BasicBlock, exit: Exit) {
         self.state.blocks += 1;
         self.items.push(Item::Block { start: block.start, end: block.end, code: block.code, exit });
     }
 
     /// The block that executes next.
     #[inline]
-    fn current(&mut self, image: &CodeHistory) -> Result<Block, Error> {
+    fn current(&mut self, image: &CodeHistory) -> Result<BasicBlock, Error> {
         let block = self.cache.blocks[self.state.block as usize];
-        if block.kind != Kind::Stale {
+        if block.kind != Terminator::Stale {
             return Ok(block);
         }
         let index = self.resolve(image)?;
@@ -154,7 +156,7 @@ impl CoreDecoder {
     }
 
     /// Emits `block`, which ends with a direct branch or none, and moves to its successor.
-    fn follow(&mut self, block: &Block, steps: &mut u32) -> Result<(), Error> {
+    fn follow(&mut self, block: &BasicBlock, steps: &mut u32) -> Result<(), Error> {
         *steps += 1;
         if *steps > MAX_STEPS {
             return Err(self.circle(block, *steps));
@@ -175,21 +177,21 @@ impl CoreDecoder {
         loop {
             let block = self.current(image)?;
             let exit = match block.kind {
-                Kind::IndirectJump => Exit::IndirectJump,
-                Kind::IndirectCall if image.calls_out(block.code) => {
+                Terminator::IndirectJump => Exit::IndirectJump,
+                Terminator::IndirectCall if image.calls_out(block.code) => {
                     return Err(self.wrong_address(&block, ip));
                 }
-                Kind::IndirectCall => {
+                Terminator::IndirectCall => {
                     self.called(&block);
                     Exit::IndirectCall
                 }
-                Kind::Return => {
+                Terminator::Return => {
                     if self.config.return_compression == Some(PopRule::Always) {
                         self.state.stack.pop();
                     }
                     Exit::Return
                 }
-                Kind::Far => Exit::Far,
+                Terminator::Far => Exit::Far,
                 _ => {
                     self.follow(&block, &mut steps)?;
                     continue;
@@ -216,7 +218,7 @@ impl CoreDecoder {
 
     /// `block` makes a call.
     #[inline]
-    fn called(&mut self, block: &Block) {
+    fn called(&mut self, block: &BasicBlock) {
         if self.config.return_compression.is_some() {
             self.state.stack.push(block.end);
         }
@@ -226,7 +228,7 @@ impl CoreDecoder {
     /// `block` returns to `to`. If a call of compiled code ends at `to`, the thread has made that
     /// call. A flow without the call took the wrong version of a call, if an untried version is
     /// left; otherwise the call was made before the decoder's knowledge of the thread begins.
-    fn returned(&mut self, block: &Block, to: u32, image: &CodeHistory) -> Result<(), Error> {
+    fn returned(&mut self, block: &BasicBlock, to: u32, image: &CodeHistory) -> Result<(), Error> {
         if self.state.calls.unwind_to(to) || self.state.calls.is_empty() {
             return Ok(());
         }
@@ -239,14 +241,14 @@ impl CoreDecoder {
 
     /// `block` returns to `ip`, out of the range. A thread that entered the range by a call from
     /// outside and has made a call since must return from that call first.
-    fn returned_out(&self, block: &Block, ip: u64) -> Result<(), Error> {
+    fn returned_out(&self, block: &BasicBlock, ip: u64) -> Result<(), Error> {
         if self.state.calls.is_above_mark() && self.may_doubt() {
             return Err(self.other_caller(block, Address(ip)));
         }
         Ok(())
     }
 
-    fn other_caller(&self, block: &Block, returns: Address) -> Error {
+    fn other_caller(&self, block: &BasicBlock, returns: Address) -> Error {
         let offset = StreamOffset(self.state.packet);
         Error::OtherCaller { offset, address: self.address(block.start), returns }
     }
@@ -269,7 +271,7 @@ impl CoreDecoder {
         let block = self.walk_to_instruction(ip, image)?;
         let at = self.bounds.offset(ip);
         if at > block.start {
-            self.emit(&Block { end: at, ..block }, Exit::Cut);
+            self.emit(&BasicBlock { end: at, ..block }, Exit::Cut);
         }
         self.state.ip = at;
         self.state.block = NONE;
@@ -288,7 +290,7 @@ impl CoreDecoder {
     }
 
     /// Follows direct branches to the block that contains the instruction at `ip`.
-    fn walk_to_instruction(&mut self, ip: u64, image: &CodeHistory) -> Result<Block, Error> {
+    fn walk_to_instruction(&mut self, ip: u64, image: &CodeHistory) -> Result<BasicBlock, Error> {
         let at = self.bounds.offset(ip);
         let mut steps = 0;
         loop {
@@ -296,11 +298,14 @@ impl CoreDecoder {
             if at == block.start {
                 return Ok(block);
             }
-            let inside = at < block.end || at == block.end && block.kind == Kind::FallThrough;
+            let inside = at < block.end || at == block.end && block.kind == Terminator::FallThrough;
             if block.start < at && inside && self.is_instruction(&block, at, image) {
                 return Ok(block);
             }
-            let goes_on = matches!(block.kind, Kind::Jump | Kind::Call | Kind::CallNext | Kind::FallThrough);
+            let goes_on = matches!(
+                block.kind,
+                Terminator::Jump | Terminator::Call | Terminator::CallNext | Terminator::FallThrough
+            );
             if !goes_on || block.target == OUTSIDE {
                 return Err(self.wrong_address(&block, ip));
             }
@@ -314,27 +319,29 @@ impl CoreDecoder {
         loop {
             let block = self.current(image)?;
             let exit = match (block.kind, ip) {
-                (Kind::Far, _) => Exit::Far,
-                (Kind::Return | Kind::IndirectJump, Some(ip)) if image.leaves_only_by_calls(block.code) => {
+                (Terminator::Far, _) => Exit::Far,
+                (Terminator::Return | Terminator::IndirectJump, Some(ip))
+                    if image.leaves_only_by_calls(block.code) =>
+                {
                     return Err(self.wrong_address(&block, ip));
                 }
-                (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
-                (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
-                (Kind::Return, Some(ip)) => {
+                (Terminator::IndirectJump, Some(_)) => Exit::IndirectJump,
+                (Terminator::IndirectCall, Some(_)) => Exit::IndirectCall,
+                (Terminator::Return, Some(ip)) => {
                     self.returned_out(&block, ip)?;
                     Exit::Return
                 }
-                (Kind::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
+                (Terminator::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
                     Some(exit) => exit,
                     None => return Err(self.wrong_address(&block, ip)),
                 },
-                (Kind::Jump | Kind::Call | Kind::CallNext | Kind::FallThrough, _)
+                (Terminator::Jump | Terminator::Call | Terminator::CallNext | Terminator::FallThrough, _)
                     if block.target != OUTSIDE =>
                 {
                     self.follow(&block, &mut steps)?;
                     continue;
                 }
-                (Kind::Jump | Kind::Call | Kind::FallThrough, Some(ip)) => {
+                (Terminator::Jump | Terminator::Call | Terminator::FallThrough, Some(ip)) => {
                     if self.outside_target(&block, image) != Some(ip) {
                         return Err(self.wrong_address(&block, ip));
                     }
@@ -352,7 +359,7 @@ impl CoreDecoder {
     }
 
     /// The direction of a conditional branch that left the range for `ip`.
-    fn conditional_exit(&self, block: &Block, ip: u64, image: &CodeHistory) -> Option<Exit> {
+    fn conditional_exit(&self, block: &BasicBlock, ip: u64, image: &CodeHistory) -> Option<Exit> {
         if block.target == OUTSIDE && self.outside_target(block, image) == Some(ip) {
             return Some(Exit::Taken);
         }
@@ -370,7 +377,7 @@ impl CoreDecoder {
 
     fn block_bytes<'a>(
         &self,
-        block: &Block,
+        block: &BasicBlock,
         image: &CodeHistory,
         room: &'a mut [u8; BLOCK_BYTES],
     ) -> &'a [u8] {
@@ -381,13 +388,13 @@ impl CoreDecoder {
         bytes
     }
 
-    fn is_instruction(&self, block: &Block, at: u32, image: &CodeHistory) -> bool {
+    fn is_instruction(&self, block: &BasicBlock, at: u32, image: &CodeHistory) -> bool {
         let mut room = [0; BLOCK_BYTES];
         begins_instruction(self.block_bytes(block, image, &mut room), block.start, at)
     }
 
-    fn outside_target(&self, block: &Block, image: &CodeHistory) -> Option<u64> {
-        if block.kind == Kind::FallThrough {
+    fn outside_target(&self, block: &BasicBlock, image: &CodeHistory) -> Option<u64> {
+        if block.kind == Terminator::FallThrough {
             return Some(self.bounds.low + u64::from(block.end));
         }
         let mut room = [0; BLOCK_BYTES];
@@ -398,7 +405,7 @@ impl CoreDecoder {
         Address(self.bounds.low + u64::from(offset))
     }
 
-    fn wrong_address(&self, block: &Block, said: u64) -> Error {
+    fn wrong_address(&self, block: &BasicBlock, said: u64) -> Error {
         Error::WrongAddress {
             packet: self.state.demand.packet(),
             offset: StreamOffset(self.state.packet),
@@ -407,11 +414,11 @@ impl CoreDecoder {
         }
     }
 
-    fn unexpected(&self, block: &Block) -> Error {
+    fn unexpected(&self, block: &BasicBlock) -> Error {
         let needs = match block.kind {
-            Kind::Conditional => "needs a TNT",
-            Kind::IndirectJump | Kind::IndirectCall | Kind::Return => "needs a TIP",
-            Kind::Far => "is a far transfer",
+            Terminator::Conditional => "needs a TNT",
+            Terminator::IndirectJump | Terminator::IndirectCall | Terminator::Return => "needs a TIP",
+            Terminator::Far => "is a far transfer",
             _ => "continues without a packet",
         };
         Error::UnexpectedPacket {
@@ -424,7 +431,7 @@ impl CoreDecoder {
 
     /// The last `steps - 1` blocks ran in a circle. They stay until nothing explains the trace,
     /// because the decoder may come back to a choice that it made in between.
-    fn circle(&mut self, block: &Block, steps: u32) -> Error {
+    fn circle(&mut self, block: &BasicBlock, steps: u32) -> Error {
         self.circled = steps as usize - 1;
         Error::Circle {
             address: self.address(block.start),

@@ -3,7 +3,7 @@
 //! Random programs and their execution.
 
 use super::Rng;
-use super::unit::{Options, Unit};
+use super::unit::{EncodingOptions, SimulatedUnit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason, Patch, Target};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
@@ -26,7 +26,7 @@ pub struct Changes {
     pub early: u64,
 }
 
-pub struct Run {
+pub struct SimulatedRun {
     pub history: CodeHistory,
     pub trace: Vec<u8>,
     pub truth: Vec<Item>,
@@ -35,7 +35,7 @@ pub struct Run {
     pub changes: u64,
 }
 
-impl Run {
+impl SimulatedRun {
     /// A time after which nothing of the first `bytes` bytes happened.
     pub fn latest(&self, bytes: usize) -> Tsc {
         let after = self.times.partition_point(|&(len, _)| len < bytes);
@@ -43,7 +43,7 @@ impl Run {
     }
 }
 
-struct Machine {
+struct SimulatedMachine {
     memory: Vec<u8>,
     owners: Vec<Option<CodeId>>,
     calls: Vec<(u64, u64)>, // (slot, address of a direct call's displacement)
@@ -55,14 +55,14 @@ struct Machine {
     changed: u64,
     tsc: u64,
     stamps: [u64; SLOTS as usize],
-    unit: Unit,
+    unit: SimulatedUnit,
 }
 
 /// Runs a random program for `steps` instructions.
-pub fn run(seed: u64, steps: u64, options: Options, changes: Changes) -> Run {
+pub fn run(seed: u64, steps: u64, options: EncodingOptions, changes: Changes) -> SimulatedRun {
     let mut rng = Rng(seed | 1);
-    let unit = Unit::new(options, Rng(rng.next() | 1));
-    let mut machine = Machine {
+    let unit = SimulatedUnit::new(options, Rng(rng.next() | 1));
+    let mut machine = SimulatedMachine {
         memory: vec![0; SIZE as usize],
         owners: vec![None; SIZE as usize],
         calls: Vec::new(),
@@ -81,10 +81,10 @@ pub fn run(seed: u64, steps: u64, options: Options, changes: Changes) -> Run {
     }
     machine.execute(steps);
     let (trace, truth, times) = machine.unit.finish();
-    Run { history: machine.history, trace, truth, times, changes: machine.changed }
+    SimulatedRun { history: machine.history, trace, truth, times, changes: machine.changed }
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// Installs new code in a slot: a prologue whose packets identify the code, then a random body.
     fn install(&mut self, slot: u64, tsc: u64) {
         let code = CodeId(self.next_code);

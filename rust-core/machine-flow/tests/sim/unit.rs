@@ -10,7 +10,7 @@ pub const MTC: MtcConfig = MtcConfig { frequency: 0, numerator: 64, denominator:
 
 /// How the unit encodes.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct EncodingOptions {
     pub return_compression: Option<PopRule>,
     pub long_tnt: bool,
     pub defer_tips: bool,
@@ -23,7 +23,7 @@ pub struct Options {
     pub interrupt: u64,
 }
 
-pub const PLAIN: Options = Options {
+pub const PLAIN: EncodingOptions = EncodingOptions {
     return_compression: None,
     long_tnt: false,
     defer_tips: false,
@@ -34,7 +34,7 @@ pub const PLAIN: Options = Options {
 };
 
 /// Encodes what the machine reports and keeps the truth that the packets determine.
-pub struct Unit {
+pub struct SimulatedUnit {
     pub out: Encoder,
     /// The items that the machine executed.
     pub truth: Vec<Item>,
@@ -42,7 +42,7 @@ pub struct Unit {
     determined: usize,
     /// Number of those items that the buffered outcomes will determine.
     waiting: usize,
-    options: Options,
+    options: EncodingOptions,
     outcomes: Tnt,
     deferred: Vec<u64>,
     stack: Vec<u64>,
@@ -56,8 +56,8 @@ pub struct Unit {
     rng: Rng,
 }
 
-impl Unit {
-    pub fn new(options: Options, rng: Rng) -> Self {
+impl SimulatedUnit {
+    pub fn new(options: EncodingOptions, rng: Rng) -> Self {
         let mut unit = Self {
             out: Encoder::new(),
             truth: Vec::new(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 use super::{Cpu, Device};
-use crate::config::Config;
+use crate::config::RecordingConfig;
 use crate::error::Error;
 use crate::window::check_window;
 use jportal_capture::header::{packet_flags, return_pops, sources};
@@ -32,7 +32,7 @@ impl Emulated {
     /// # Errors
     /// When there is no usable unit, the unit traces another process, or it keeps too few bytes
     /// for the flight recorder.
-    pub fn open(path: &Path, config: &Config) -> Result<Self, Error> {
+    pub fn open(path: &Path, config: &RecordingConfig) -> Result<Self, Error> {
         let unit = EmulatedUnit::open(path)?;
         let (owner, pid) = (unit.owner(), std::process::id());
         if owner != pid {
@@ -211,7 +211,7 @@ mod tests {
             ..Default::default()
         };
         EmulatedUnit::create(&path, config).unwrap();
-        assert!(Emulated::open(&path, &Config::default()).is_ok());
+        assert!(Emulated::open(&path, &RecordingConfig::default()).is_ok());
         // The owner is the only field that holds our own process id.
         let mut file = std::fs::read(&path).unwrap();
         let own = std::process::id().to_le_bytes();
@@ -219,7 +219,7 @@ mod tests {
         file[at..at + 4].copy_from_slice(&1u32.to_le_bytes());
         std::fs::write(&path, file).unwrap();
         assert!(matches!(
-            Emulated::open(&path, &Config::default()),
+            Emulated::open(&path, &RecordingConfig::default()),
             Err(Error::ForeignUnit { owner: 1, .. })
         ));
     }

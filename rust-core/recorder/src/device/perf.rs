@@ -20,7 +20,7 @@
 //! a copy (`find_get_context`, `unclone_ctx`). So each thread opens one when it begins, and
 //! from then on its AUX records are its own.
 //!
-//! If the VM is already running ([`Config::attach`]), the existing threads have inherited
+//! If the VM is already running ([`RecordingConfig::attach`]), the existing threads have inherited
 //! nothing. Each gets its own events on each core, whose output goes to the rings of that core,
 //! as `perf record -p` does it ([`attach`]).
 
@@ -30,7 +30,7 @@ mod filter;
 mod open;
 
 use super::Device;
-use crate::config::Config;
+use crate::config::RecordingConfig;
 use crate::error::Error;
 use crate::log::{Level, Log};
 use crate::sys::rdtsc;
@@ -45,7 +45,7 @@ use jportal_perf_abi::pmu::{PtPackets, PtPmu};
 use jportal_perf_abi::record::{SAMPLE_TYPE, map_times};
 use jportal_perf_abi::refusal::Request;
 use jportal_perf_abi::ring::{CoreConsumer, PerfTime};
-use open::{CoreEvents, Open, Opened, Plan};
+use open::{CoreEvents, EventPlan, OpenEvent, Opened};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -105,7 +105,7 @@ impl Perf {
     ///
     /// # Errors
     /// When the kernel lacks a feature that every PT has, or does not report its cores.
-    pub fn intel_pt(kernel: Arc<dyn Kernel>, config: &Config, pmu: PtPmu) -> Result<Self, Error> {
+    pub fn intel_pt(kernel: Arc<dyn Kernel>, config: &RecordingConfig, pmu: PtPmu) -> Result<Self, Error> {
         let packets = pmu.packets()?;
         Self::new(kernel, config, Some((pmu, packets)))
     }
@@ -114,11 +114,15 @@ impl Perf {
     ///
     /// # Errors
     /// When the kernel does not report its cores.
-    pub fn sideband(kernel: Arc<dyn Kernel>, config: &Config) -> Result<Self, Error> {
+    pub fn sideband(kernel: Arc<dyn Kernel>, config: &RecordingConfig) -> Result<Self, Error> {
         Self::new(kernel, config, None)
     }
 
-    fn new(kernel: Arc<dyn Kernel>, config: &Config, pt: Option<(PtPmu, PtPackets)>) -> Result<Self, Error> {
+    fn new(
+        kernel: Arc<dyn Kernel>,
+        config: &RecordingConfig,
+        pt: Option<(PtPmu, PtPackets)>,
+    ) -> Result<Self, Error> {
         let machine = Machine::read(kernel.root());
         if machine.possible.is_empty() {
             return Err(Error::NoCores);
@@ -192,9 +196,9 @@ impl Perf {
     }
 
     /// The settings with which the opener's events were opened.
-    fn plan<'a>(&'a self, opened: &Opened) -> Plan<'a> {
+    fn plan<'a>(&'a self, opened: &Opened) -> EventPlan<'a> {
         let pt = self.pt.as_ref().zip(opened.packets).map(|((pmu, _), packets)| (pmu, packets));
-        Plan { pt, common: opened.common, sizes: opened.sizes, overwrite: self.keep.is_some() }
+        EventPlan { pt, common: opened.common, sizes: opened.sizes, overwrite: self.keep.is_some() }
     }
 
     fn detail(&self) -> String {
@@ -376,7 +380,7 @@ impl Device for Perf {
         if !traces() || !(full || c.is_due(interval)) {
             return;
         }
-        let all = |events: &mut dyn Iterator<Item = &Open>, request: Control<'_>| {
+        let all = |events: &mut dyn Iterator<Item = &OpenEvent>, request: Control<'_>| {
             for event in events {
                 let _ = event.control(request);
             }

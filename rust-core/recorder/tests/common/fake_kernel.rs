@@ -23,7 +23,7 @@ const OPENER: u32 = 50;
 
 /// A system call, in the form that the tests compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum KernelCall {
     OpenPt(u32),
     OpenSideband(u32),
     /// For another thread: its id, and the core.
@@ -43,7 +43,7 @@ pub enum Call {
 
 /// A call that a test can have refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum At {
+pub enum RefusableCall {
     OpenPt,
     OpenSideband,
     AttachPt,
@@ -60,7 +60,7 @@ pub enum At {
 /// A refusal, and where it applies.
 #[derive(Debug, Clone, Copy)]
 pub struct Refuse {
-    pub at: At,
+    pub at: RefusableCall,
     pub errno: i32,
     /// On this core, or `None` for all.
     pub core: Option<u32>,
@@ -105,9 +105,9 @@ struct Opened {
 }
 
 #[derive(Default)]
-struct State {
+struct KernelState {
     events: HashMap<Event, Opened>,
-    calls: Vec<Call>,
+    calls: Vec<KernelCall>,
     refuse: Vec<Refuse>,
     next: Event,
     /// Threads of the process other than those that call.
@@ -124,7 +124,7 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 pub struct FakeKernel {
     root: tempfile::TempDir,
     rules: Rules,
-    state: Mutex<State>,
+    state: Mutex<KernelState>,
     before_enable: Mutex<Option<Meanwhile>>,
 }
 
@@ -148,7 +148,7 @@ impl FakeKernel {
         Self {
             root,
             rules,
-            state: Mutex::new(State { next: 100, ..State::default() }),
+            state: Mutex::new(KernelState { next: 100, ..KernelState::default() }),
             before_enable: Mutex::new(None),
         }
     }
@@ -160,12 +160,12 @@ impl FakeKernel {
         kernel
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KernelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses the calls `at` with `errno`, on one core or on all.
-    pub fn refuse(&self, at: At, errno: i32, core: Option<u32>) {
+    pub fn refuse(&self, at: RefusableCall, errno: i32, core: Option<u32>) {
         self.state().refuse.push(Refuse { at, errno, core });
     }
 
@@ -175,7 +175,7 @@ impl FakeKernel {
     }
 
     /// The calls so far, in order.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<KernelCall> {
         self.state().calls.clone()
     }
 
@@ -255,7 +255,7 @@ impl FakeKernel {
     }
 
     /// Applies the changes of threads that are due when an event of another thread is opened.
-    fn threads_change(state: &mut State) {
+    fn threads_change(state: &mut KernelState) {
         for (behind, thread) in std::mem::take(&mut state.changes) {
             match behind.checked_sub(1) {
                 Some(behind) => state.changes.push((behind, thread)),
@@ -265,7 +265,7 @@ impl FakeKernel {
         }
     }
 
-    fn answer(state: &State, at: At, core: Option<u32>) -> io::Result<()> {
+    fn answer(state: &KernelState, at: RefusableCall, core: Option<u32>) -> io::Result<()> {
         let matching = |r: &&Refuse| r.at == at && (r.core.is_none() || r.core == core);
         state.refuse.iter().find(matching).map_or(Ok(()), |r| Err(refused(r.errno)))
     }
@@ -287,7 +287,7 @@ impl FakeKernel {
         if unknown || config { Err(refused(libc::EINVAL)) } else { Ok(()) }
     }
 
-    fn locked(state: &State) -> u64 {
+    fn locked(state: &KernelState) -> u64 {
         state.events.values().map(|e| e.mapped).sum()
     }
 }
@@ -304,11 +304,13 @@ impl Kernel for FakeKernel {
         };
         let mut state = self.state();
         let (at, call) = match (attr.type_, core, thread) {
-            (PT, Some(core), Thread::Calling) => (At::OpenPt, Call::OpenPt(core)),
-            (_, Some(core), Thread::Calling) => (At::OpenSideband, Call::OpenSideband(core)),
-            (PT, Some(core), Thread::Of(tid)) => (At::AttachPt, Call::AttachPt(tid, core)),
-            (_, Some(core), Thread::Of(tid)) => (At::AttachSideband, Call::AttachSideband(tid, core)),
-            (_, None, _) => (At::Probe, Call::Probe),
+            (PT, Some(core), Thread::Calling) => (RefusableCall::OpenPt, KernelCall::OpenPt(core)),
+            (_, Some(core), Thread::Calling) => (RefusableCall::OpenSideband, KernelCall::OpenSideband(core)),
+            (PT, Some(core), Thread::Of(tid)) => (RefusableCall::AttachPt, KernelCall::AttachPt(tid, core)),
+            (_, Some(core), Thread::Of(tid)) => {
+                (RefusableCall::AttachSideband, KernelCall::AttachSideband(tid, core))
+            }
+            (_, None, _) => (RefusableCall::Probe, KernelCall::Probe),
         };
         state.calls.push(call);
         Self::answer(&state, at, core)?;
@@ -342,7 +344,7 @@ impl Kernel for FakeKernel {
     fn close(&self, event: Event) {
         let mut state = self.state();
         assert!(state.events.remove(&event).is_some(), "{event} is not open");
-        state.calls.push(Call::Close);
+        state.calls.push(KernelCall::Close);
     }
 
     fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
@@ -356,13 +358,14 @@ impl Kernel for FakeKernel {
         };
         let at_core = core.unwrap_or(u32::MAX);
         let (at, call) = match request {
-            Control::Enable => (Some(At::Enable), Call::Enable(at_core, pt)),
-            Control::Disable => (None, Call::Disable(at_core, pt)),
-            Control::SetOutput(_) => (Some(At::SetOutput), Call::SetOutput(at_core)),
+            Control::Enable => (Some(RefusableCall::Enable), KernelCall::Enable(at_core, pt)),
+            Control::Disable => (None, KernelCall::Disable(at_core, pt)),
+            Control::SetOutput(_) => (Some(RefusableCall::SetOutput), KernelCall::SetOutput(at_core)),
             Control::SetFilter(text) => {
                 let text = text.to_str().unwrap().to_owned();
-                let at = if text.contains('@') { At::FileFilter } else { At::PlainFilter };
-                (Some(at), Call::SetFilter(at_core, text))
+                let at =
+                    if text.contains('@') { RefusableCall::FileFilter } else { RefusableCall::PlainFilter };
+                (Some(at), KernelCall::SetFilter(at_core, text))
             }
         };
         state.calls.push(call);
@@ -395,9 +398,9 @@ impl Kernel for FakeKernel {
         let e = &state.events[&event];
         let (core, aux) = (e.core, offset != 0);
         if let Some(core) = core {
-            state.calls.push(if aux { Call::MapAux(core) } else { Call::MapData(core) });
+            state.calls.push(if aux { KernelCall::MapAux(core) } else { KernelCall::MapData(core) });
         }
-        Self::answer(&state, if aux { At::MapAux } else { At::MapData }, core)?;
+        Self::answer(&state, if aux { RefusableCall::MapAux } else { RefusableCall::MapData }, core)?;
         let e = &state.events[&event];
         if aux {
             let announced =
@@ -426,8 +429,8 @@ impl Kernel for FakeKernel {
         let block = self.map(event, offset, len)?;
         let mut state = self.state();
         let core = state.events[&event].core.unwrap();
-        assert_eq!(state.calls.pop(), Some(Call::MapAux(core)));
-        state.calls.push(Call::MapAuxReadOnly(core));
+        assert_eq!(state.calls.pop(), Some(KernelCall::MapAux(core)));
+        state.calls.push(KernelCall::MapAuxReadOnly(core));
         Ok(block)
     }
 

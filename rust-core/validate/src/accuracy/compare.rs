@@ -9,7 +9,7 @@ use std::ops::Range;
 use jportal_bytecode::{Method, MethodTable};
 
 use super::Error;
-use super::figures::{Accuracy, Figures, Reliability, ThreadAccuracy, WrongStretch};
+use super::figures::{Accuracy, AccuracyFigures, Reliability, ThreadAccuracy, WrongStretch};
 use super::spool::{Break, Flows, ONE_PATH, Spool, Symbols};
 use super::times::{Guide, Times};
 use super::walk::{Cut, Match, Matches, align, subsequence};
@@ -60,7 +60,8 @@ pub fn compare(
     for t in &mut truth {
         let name = (t.info.tid.get(), t.info.started.get());
         let own = t.captured.len();
-        let mut run = Thread::new(t, tested.remove(&key(t)), Names { methods, symbols: &symbols });
+        let mut run =
+            ComparedThread::new(t, tested.remove(&key(t)), WordNames { methods, symbols: &symbols });
         run.compare(&mut |n| progress(done + n, total)).map_err(Error::Spool)?;
         done += own;
         let mut figures = run.figures;
@@ -125,12 +126,12 @@ fn key(s: &Spool) -> (u64, u32) {
 
 /// Translates words to names.
 #[derive(Clone, Copy)]
-struct Names<'a> {
+struct WordNames<'a> {
     methods: &'a MethodTable,
     symbols: &'a Symbols,
 }
 
-impl Names<'_> {
+impl WordNames<'_> {
     fn of(&self, words: &mut Words, range: Range<u64>) -> io::Result<Vec<String>> {
         let shown = range.start..range.end.min(range.start + SHOWN);
         let name = |word| match self.symbols.name(word) {
@@ -146,25 +147,25 @@ impl Names<'_> {
 }
 
 /// The comparison of one thread.
-struct Thread<'a> {
+struct ComparedThread<'a> {
     truth: &'a mut Spool,
     tested: Option<Spool>,
-    names: Names<'a>,
-    figures: Figures,
+    names: WordNames<'a>,
+    figures: AccuracyFigures,
     reliability: Reliability,
     wrong_stretches: u64,
     worst: Vec<WrongStretch>,
 }
 
-impl<'a> Thread<'a> {
-    fn new(truth: &'a mut Spool, tested: Option<Spool>, names: Names<'a>) -> Self {
-        let figures = Figures {
+impl<'a> ComparedThread<'a> {
+    fn new(truth: &'a mut Spool, tested: Option<Spool>, names: WordNames<'a>) -> Self {
+        let figures = AccuracyFigures {
             truth: truth.captured.len(),
             unresolved_truth: truth.unresolved,
             flow: tested.as_ref().map(|t| t.counts).unwrap_or_default(),
             orphans: tested.as_ref().map_or(0, |t| t.orphans),
             other_gaps: tested.as_ref().map_or(0, |t| t.other_gaps),
-            ..Figures::default()
+            ..AccuracyFigures::default()
         };
         let (reliability, worst) = (Reliability::default(), Vec::new());
         Self { truth, tested, names, figures, reliability, wrong_stretches: 0, worst }
@@ -234,13 +235,13 @@ struct Found<'a> {
     length: u64,
     recovered: &'a mut Words,
     any_projected: bool,
-    names: Names<'a>,
+    names: WordNames<'a>,
     tid: (u32, u64),
     /// Where the last aligned stretch ends, in the truth and in the capture.
     end: (u64, u64),
     /// Number of breaks before `end`.
     broken: usize,
-    figures: &'a mut Figures,
+    figures: &'a mut AccuracyFigures,
     reliability: &'a mut Reliability,
     wrong_stretches: &'a mut u64,
     worst: &'a mut Vec<WrongStretch>,

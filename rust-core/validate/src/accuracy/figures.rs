@@ -26,7 +26,7 @@ pub struct Judged {
 
 /// The counts of one thread or of all threads, from which the [`Shares`] follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Figures {
+pub struct AccuracyFigures {
     /// Bytes of PT in the truth.
     pub truth_bytes: u64,
     /// Bytes of PT in the capture.
@@ -58,7 +58,7 @@ pub struct Figures {
     pub unresolved_truth: u64,
 }
 
-impl Figures {
+impl AccuracyFigures {
     /// Adds the figures of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.truth_bytes += other.truth_bytes;
@@ -203,7 +203,7 @@ pub struct ThreadAccuracy {
     /// When it started (TSC).
     pub started: u64,
     /// The counts.
-    pub figures: Figures,
+    pub figures: AccuracyFigures,
     /// The shares that follow from the counts.
     pub shares: Shares,
 }
@@ -212,7 +212,7 @@ pub struct ThreadAccuracy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Accuracy {
     /// All threads together.
-    pub total: Figures,
+    pub total: AccuracyFigures,
     /// The shares that follow from `total`.
     pub shares: Shares,
     /// By thread, in order of start.
@@ -265,7 +265,7 @@ impl Accuracy {
             ("overall", Right),
             ("name", Left),
         ];
-        let row = |id: String, f: &Figures, s: &Shares, name: &str| {
+        let row = |id: String, f: &AccuracyFigures, s: &Shares, name: &str| {
             let mut cells = vec![id, f.truth.to_string()];
             cells.extend([s.pmd, s.pmd_flow, s.pr, s.ra, s.pdc, s.pd, s.da, s.overall].map(percent));
             cells.push(name.to_owned());
@@ -357,14 +357,14 @@ mod tests {
     fn the_shares_are_those_of_table_3() {
         // H2 with 128 MB in the paper, in hundredths of a per cent of the truth: 54.36 captured
         // and decoded, 16.95 lost and filled.
-        let f = Figures {
+        let f = AccuracyFigures {
             truth_bytes: 10_000,
             capture_bytes: 7197,
             truth: 10_000,
             lost: 2803,
             right: Tally { decoded: 5436, projected: 0, recovered: 1695 },
             recovered_of_lost: 1695,
-            ..Figures::default()
+            ..AccuracyFigures::default()
         };
         let s = f.shares();
         let hundredths = |s: Option<f64>| (1e4 * s.unwrap()).round() as u64;
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_share() {
-        assert_eq!(Figures::default().shares(), Shares::default());
+        assert_eq!(AccuracyFigures::default().shares(), Shares::default());
         assert_eq!(percent(None), "-");
     }
 

@@ -23,7 +23,7 @@ const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The ranges of one search.
 #[derive(Clone, Debug)]
-pub(crate) struct Window<'a> {
+pub(crate) struct SearchRanges<'a> {
     /// Range of the reference.
     pub(crate) within: Range<u64>,
     /// Range of the tested sequence whose grams are looked up.
@@ -46,7 +46,11 @@ pub(crate) struct Window<'a> {
 /// a chance equality earlier in the window nor another round of a loop misleads it. From there
 /// it follows the equality backwards to its beginning. Time is linear in both windows, memory
 /// in the tested one.
-pub(crate) fn meet(reference: &mut Words, tested: &mut Words, w: &Window<'_>) -> io::Result<Option<Meeting>> {
+pub(crate) fn meet(
+    reference: &mut Words,
+    tested: &mut Words,
+    w: &SearchRanges<'_>,
+) -> io::Result<Option<Meeting>> {
     let ours = tested.range(w.tested.clone())?;
     let every = ours.len().div_ceil(VOTERS).max(1);
     let mut voters: Vec<(usize, u64)> = Rolling::over(&ours).filter(|(at, _)| at % every == 0).collect();
@@ -179,7 +183,7 @@ mod tests {
     fn found(a: &[u32], b: &[u32]) -> Option<(u64, u64)> {
         let all = |words: &[u32]| 0..words.len() as u64;
         let guide = Guide::default();
-        let w = Window {
+        let w = SearchRanges {
             within: all(a),
             tested: all(b),
             ends: (a.len() as u64, b.len() as u64),

@@ -99,7 +99,7 @@ mod accuracy_tests;
 pub(crate) mod testing;
 
 pub use compare::{BytesOfThreads, TraceBytes, compare};
-pub use figures::{Accuracy, Bin, Figures, Judged, Shares, ThreadAccuracy, WrongStretch};
+pub use figures::{Accuracy, AccuracyFigures, Bin, Judged, Shares, ThreadAccuracy, WrongStretch};
 pub use spool::Flows;
 pub use words::Storage;
 

@@ -27,9 +27,9 @@ pub(crate) fn words(all: &[u32]) -> Words {
 }
 
 /// xorshift64*: the same seed gives the same numbers.
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct XorshiftStar(pub(crate) u64);
 
-impl Random {
+impl XorshiftStar {
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

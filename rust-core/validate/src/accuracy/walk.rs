@@ -33,7 +33,7 @@ use std::io;
 use std::ops::Range;
 
 use super::late::Late;
-use super::meet::{GRAM, Meeting, Window, equal, equal_before, meet};
+use super::meet::{GRAM, Meeting, SearchRanges, equal, equal_before, meet};
 use super::times::Guide;
 use super::words::Words;
 use jportal_lcs::{Bound, both_ends, divided, pairs};
@@ -97,7 +97,7 @@ pub(crate) fn align(
     let (i, j) = (reference.1.start, tested.1.start);
     let cuts: Vec<Cut> = cuts.iter().filter(|c| tested.1.contains(&c.at)).copied().collect();
     let mut late = Late::new(&cuts, guide, to);
-    let mut walk = Walk {
+    let mut walk = SequenceWalk {
         a: &mut *reference.0,
         b: &mut *tested.0,
         ends: (reference.1.end, tested.1.end),
@@ -161,7 +161,7 @@ fn between(
     Ok(())
 }
 
-struct Walk<'a> {
+struct SequenceWalk<'a> {
     a: &'a mut Words,
     b: &'a mut Words,
     ends: (u64, u64),
@@ -176,7 +176,7 @@ struct Walk<'a> {
     to: &'a mut dyn Matches,
 }
 
-impl Walk<'_> {
+impl SequenceWalk<'_> {
     fn run(&mut self) -> io::Result<()> {
         // A range that is small enough is solved exactly at once.
         let (n, m) = (self.ends.0 - self.i, self.ends.1 - self.j);
@@ -298,7 +298,7 @@ impl Walk<'_> {
                     continue;
                 }
                 let (floors, ends) = ((self.i, part.start), (self.ends.0, part.end));
-                let w = Window { within, tested: window, ends, floors, guide };
+                let w = SearchRanges { within, tested: window, ends, floors, guide };
                 if let Some(found) = meet(self.a, self.b, &w)? {
                     // Without a cut, the nearest meeting is good enough.
                     if found.convincing || begin == self.i && expected == begin {

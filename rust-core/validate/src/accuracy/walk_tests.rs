@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 use super::*;
-use crate::accuracy::testing::{All, Random, words};
+use crate::accuracy::testing::{All, XorshiftStar, words};
 use crate::accuracy::times::Times;
 
 /// The matches, checked to be equal, in order and disjoint; and the number of their words.
@@ -223,7 +223,7 @@ fn sequences_with_nothing_in_common_take_bounded_time() {
 }
 
 /// A flow of a program with few methods and some loops.
-fn random_flow(random: &mut Random, n: usize) -> Vec<u32> {
+fn random_flow(random: &mut XorshiftStar, n: usize) -> Vec<u32> {
     let mut all = Vec::new();
     while all.len() < n {
         let (first, len) = (random.below(40) as u32 * 16, 1 + random.below(15) as u32);
@@ -250,7 +250,7 @@ fn length(a: &[u32], b: &[u32]) -> usize {
 
 #[test]
 fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
-    let mut random = Random(7);
+    let mut random = XorshiftStar(7);
     let (mut found, mut most) = (0, 0);
     for _ in 0..60 {
         let a = random_flow(&mut random, 2500);

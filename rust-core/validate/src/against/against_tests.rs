@@ -4,16 +4,16 @@ use super::*;
 use jportal_units::{Bci, MethodId};
 use std::sync::mpsc::sync_channel;
 
-const HOLE: Step = Step::Unresolved(Tier::C2, Cause::EmptyLoop);
+const HOLE: ComparisonStep = ComparisonStep::Unresolved(Tier::C2, Cause::EmptyLoop);
 
-fn bytecode(key: u64, bci: u16, tier: Tier) -> Step {
+fn bytecode(key: u64, bci: u16, tier: Tier) -> ComparisonStep {
     let (behind, event) = (Behind::default(), bci.into());
-    Step::Bytecode(Executed { key, method: MethodId(0), bci: Bci(bci), tier, behind, event })
+    ComparisonStep::Bytecode(Executed { key, method: MethodId(0), bci: Bci(bci), tier, behind, event })
 }
 
-fn run(reference: &[Step], tested: &[Step]) -> Comparison {
+fn run(reference: &[ComparisonStep], tested: &[ComparisonStep]) -> Comparison {
     let table = MethodTable::default();
-    let side = |steps: &[Step]| {
+    let side = |steps: &[ComparisonStep]| {
         let (to, from) = sync_channel(1000);
         steps.chunks(3).for_each(|c| to.send(Steps { steps: c.to_vec(), ..Steps::default() }).unwrap());
         from
@@ -21,13 +21,13 @@ fn run(reference: &[Step], tested: &[Step]) -> Comparison {
     compare((side(reference), &table), (side(tested), &table))
 }
 
-fn line(n: u16) -> Vec<Step> {
+fn line(n: u16) -> Vec<ComparisonStep> {
     (0..n).map(|i| bytecode(1, i, Tier::Interpreter)).collect()
 }
 
 #[test]
 fn equal_flows_are_equal_whoever_executed_them() {
-    let tested: Vec<Step> = (0..10).map(|i| bytecode(1, i, Tier::C2)).collect();
+    let tested: Vec<ComparisonStep> = (0..10).map(|i| bytecode(1, i, Tier::C2)).collect();
     let c = run(&line(10), &tested);
     assert!(c.equal());
     assert_eq!((c.matched, c.matched_compiled), (10, 10));
@@ -48,7 +48,7 @@ fn a_wrong_a_missing_and_a_surplus_bytecode_are_found() {
 fn what_is_unresolved_hides_and_does_not_contradict() {
     let mut tested = line(100);
     tested.splice(20..25, [HOLE]);
-    tested.push(Step::Gap);
+    tested.push(ComparisonStep::Gap);
     let c = run(&line(110), &tested);
     assert_eq!((c.matched, c.hidden, c.unresolved, c.gaps), (95, 15, 1, 1));
     assert!(c.agrees() && !c.equal());
@@ -58,8 +58,8 @@ fn what_is_unresolved_hides_and_does_not_contradict() {
 
 #[test]
 fn rounds_of_a_loop_may_be_hidden() {
-    let round: Vec<Step> = line(40);
-    let end: Vec<Step> = (200..230).map(|i| bytecode(1, i, Tier::C2)).collect();
+    let round: Vec<ComparisonStep> = line(40);
+    let end: Vec<ComparisonStep> = (200..230).map(|i| bytecode(1, i, Tier::C2)).collect();
     let reference = [round.repeat(6), end.clone()].concat();
     let mut tested = [round.repeat(4), end.clone()].concat();
     tested.splice(43..46, [HOLE]);
@@ -73,7 +73,7 @@ fn rounds_of_a_loop_may_be_hidden() {
 }
 
 /// Rounds of 60 bytecodes; the bytecode at 40 identifies the round.
-fn rounds(n: u64) -> Vec<Step> {
+fn rounds(n: u64) -> Vec<ComparisonStep> {
     let round = |r| move |i| bytecode(if i == 40 { 100 + r } else { 1 }, i, Tier::C2);
     (0..n).flat_map(|r| (0..60).map(round(r))).collect()
 }
@@ -130,7 +130,7 @@ fn flows_that_part_are_compared_after_the_place_too() {
 
 #[test]
 fn flows_with_nothing_in_common_are_given_up() {
-    let other: Vec<Step> = (0..500).map(|i| bytecode(2, i, Tier::C2)).collect();
+    let other: Vec<ComparisonStep> = (0..500).map(|i| bytecode(2, i, Tier::C2)).collect();
     let c = run(&line(500), &other);
     assert!(c.given_up && !c.agrees() && c.mismatches == 1, "{c:?}");
 }

@@ -22,11 +22,11 @@ use jportal_plain::line;
 use serde::Serialize;
 
 use crate::circumstance::{
-    Behind, ByTier, Groups, Hidden, Kind, MismatchGroup, UnresolvedGroup, group, mismatch_groups,
+    Behind, ByTier, Groups, Hidden, MismatchGroup, MismatchKind, UnresolvedGroup, group, mismatch_groups,
     mismatch_text, unresolved_groups, unresolved_text,
 };
 use side::{Side, same};
-use steps::{Executed, Step};
+use steps::{ComparisonStep, Executed};
 pub use steps::{Steps, StepsAnalysis};
 
 /// A place at which two flows differ.
@@ -137,7 +137,7 @@ pub fn compare(
     reference: (Receiver<Steps>, &MethodTable),
     tested: (Receiver<Steps>, &MethodTable),
 ) -> Comparison {
-    let mut run = Run {
+    let mut run = ComparisonRun {
         a: Side::new(reference),
         b: Side::new(tested),
         result: Comparison::default(),
@@ -150,7 +150,7 @@ pub fn compare(
     run.finish()
 }
 
-struct Run<'a> {
+struct ComparisonRun<'a> {
     /// The reference.
     a: Side<'a>,
     /// The tested flow.
@@ -162,26 +162,26 @@ struct Run<'a> {
     groups: Groups<String>,
 }
 
-impl Run<'_> {
+impl ComparisonRun<'_> {
     /// Compares the next step; false if nothing is left to compare.
     fn step(&mut self) -> bool {
-        while self.a.peek() == Some(Step::Gap) {
+        while self.a.peek() == Some(ComparisonStep::Gap) {
             self.result.gaps += 1;
             self.a.pass(1);
         }
         match (self.a.peek(), self.b.peek()) {
             (None, None) => false,
-            (Some(a), Some(Step::Bytecode(b))) if same(&a, &Step::Bytecode(b)) => {
+            (Some(a), Some(ComparisonStep::Bytecode(b))) if same(&a, &ComparisonStep::Bytecode(b)) => {
                 self.agree(b);
                 true
             }
-            (_, Some(Step::Bytecode(_)) | None) => self.part(),
-            (_, Some(Step::Unresolved(tier, cause))) => {
+            (_, Some(ComparisonStep::Bytecode(_)) | None) => self.part(),
+            (_, Some(ComparisonStep::Unresolved(tier, cause))) => {
                 self.result.unresolved += 1;
                 self.unresolved.add(tier, cause);
                 self.hole(Some((tier, cause)))
             }
-            (_, Some(Step::Gap)) => {
+            (_, Some(ComparisonStep::Gap)) => {
                 self.result.gaps += 1;
                 self.hole(None)
             }
@@ -203,7 +203,7 @@ impl Run<'_> {
     /// The tested flow has an unresolved stretch or a gap next.
     fn hole(&mut self, hole: Option<(Tier, Cause)>) -> bool {
         self.b.pass(1);
-        let Place::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else {
+        let ResumePlace::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else {
             return self.part();
         };
         if self.result.mismatches < CLOSELY
@@ -241,12 +241,12 @@ impl Run<'_> {
     fn part_by(&mut self, (missing, extra): (usize, usize)) {
         let first = self.difference();
         let (tier, behind) = match (self.b.peek(), self.before.back()) {
-            (Some(Step::Bytecode(e)), _) => (e.tier, e.behind),
+            (Some(ComparisonStep::Bytecode(e)), _) => (e.tier, e.behind),
             (_, Some(last)) => (last.tier, Behind::default()),
             _ => (Tier::Interpreter, Behind::default()),
         };
         for step in self.b.take(extra) {
-            if let Step::Bytecode(e) = step {
+            if let ComparisonStep::Bytecode(e) = step {
                 self.result.tiers.of(e.tier).extra += 1;
             }
         }
@@ -257,13 +257,13 @@ impl Run<'_> {
         self.result.extra += counts.1;
         self.result.mismatches += 1;
         let words = first.tested.first().or(first.reference.first()).cloned().unwrap_or_default();
-        group(&mut self.groups, (tier, Kind::of(counts.0, counts.1), behind), counts, words);
+        group(&mut self.groups, (tier, MismatchKind::of(counts.0, counts.1), behind), counts, words);
         self.result.first.get_or_insert(first);
     }
 
     fn difference(&mut self) -> Difference {
         let look_at = match (self.b.peek(), self.before.back()) {
-            (Some(Step::Bytecode(e)), _) => Some(e.event),
+            (Some(ComparisonStep::Bytecode(e)), _) => Some(e.event),
             (_, last) => last.map(|e| e.event),
         };
         Difference {
@@ -271,7 +271,7 @@ impl Run<'_> {
             tid: self.b.tid,
             started: self.b.started,
             look_at,
-            before: self.before.iter().map(|e| self.b.show(&Step::Bytecode(*e))).collect(),
+            before: self.before.iter().map(|e| self.b.show(&ComparisonStep::Bytecode(*e))).collect(),
             reference: self.a.coming(SHOWN),
             tested: self.b.coming(SHOWN),
         }
@@ -313,7 +313,7 @@ fn meet(a: &mut Side<'_>, b: &mut Side<'_>, window: usize) -> Option<(usize, usi
 
 /// Where in the reference the bytecodes after a hidden stretch are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum ResumePlace {
     /// At this step.
     At(usize),
     /// Nowhere.
@@ -328,7 +328,7 @@ enum Place {
 /// A hidden stretch may contain rounds of a loop, and then the next bytecodes alone occur at
 /// several places of the reference. The first place is chosen after which everything agrees up
 /// to the next hidden stretch.
-fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize) -> Place {
+fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize) -> ResumePlace {
     let anchor = resolved(b, j);
     let short = anchor.len().min(ANCHOR);
     let mut first = None;
@@ -337,14 +337,14 @@ fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize
         a.fill(at + anchor.len());
         let left = a.ready.len() - at.min(a.ready.len());
         if left < short || first.is_some_and(|first| at > first + REACH) {
-            return first.map_or(Place::Nowhere, Place::At);
+            return first.map_or(ResumePlace::Nowhere, ResumePlace::At);
         }
         if first.is_none() && at - i >= most {
-            return Place::Further;
+            return ResumePlace::Further;
         }
         let agree = a.ready.range(at..).zip(&anchor).take_while(|(x, y)| same(x, y)).count();
         if agree == anchor.len() {
-            return Place::At(at);
+            return ResumePlace::At(at);
         }
         if agree >= short && first.is_none() {
             first = Some(at);
@@ -355,12 +355,12 @@ fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize
 
 /// The bytecodes of `b` from step `j` on that precede the next hidden stretch, at most
 /// [`LONG_ANCHOR`].
-fn resolved(b: &mut Side<'_>, j: usize) -> Vec<Step> {
+fn resolved(b: &mut Side<'_>, j: usize) -> Vec<ComparisonStep> {
     let mut wanted = ANCHOR;
     loop {
         b.fill(j + wanted);
-        let steps = b.ready.iter().skip(j).take_while(|s| matches!(s, Step::Bytecode(_)));
-        let steps: Vec<Step> = steps.take(wanted).copied().collect();
+        let steps = b.ready.iter().skip(j).take_while(|s| matches!(s, ComparisonStep::Bytecode(_)));
+        let steps: Vec<ComparisonStep> = steps.take(wanted).copied().collect();
         if steps.len() < wanted || wanted >= LONG_ANCHOR {
             return steps;
         }
@@ -406,16 +406,16 @@ fn outlook(a: &mut Side<'_>, b: &mut Side<'_>, (mut i, mut j): (usize, usize)) -
                 i += 1;
                 j += 1;
             }
-            (Some(Step::Gap), _) => i += 1,
-            (_, Some(Step::Bytecode(_)) | None) => return Outlook { agreed, parts: true },
-            (_, Some(Step::Unresolved(..) | Step::Gap)) => {
+            (Some(ComparisonStep::Gap), _) => i += 1,
+            (_, Some(ComparisonStep::Bytecode(_)) | None) => return Outlook { agreed, parts: true },
+            (_, Some(ComparisonStep::Unresolved(..) | ComparisonStep::Gap)) => {
                 j += 1;
                 b.fill(j + 1);
                 match place(a, b, (i, j), REACH) {
                     // The last stretch may hide anything.
-                    Place::At(_) if j == b.ready.len() => break,
-                    Place::At(at) => i = at,
-                    end => return Outlook { agreed, parts: end == Place::Nowhere },
+                    ResumePlace::At(_) if j == b.ready.len() => break,
+                    ResumePlace::At(at) => i = at,
+                    end => return Outlook { agreed, parts: end == ResumePlace::Nowhere },
                 }
             }
         }

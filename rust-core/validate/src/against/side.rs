@@ -7,11 +7,11 @@ use std::sync::mpsc::Receiver;
 
 use jportal_bytecode::{Method, MethodTable};
 
-use crate::against::steps::{Step, Steps};
+use crate::against::steps::{ComparisonStep, Steps};
 
 pub(crate) struct Side<'a> {
     from: Receiver<Steps>,
-    pub(crate) ready: VecDeque<Step>,
+    pub(crate) ready: VecDeque<ComparisonStep>,
     methods: &'a MethodTable,
     pub(crate) tid: u32,
     pub(crate) started: u64,
@@ -30,12 +30,12 @@ impl<'a> Side<'a> {
         }
     }
     /// The next step, without taking it.
-    pub(crate) fn peek(&mut self) -> Option<Step> {
+    pub(crate) fn peek(&mut self) -> Option<ComparisonStep> {
         self.fill(1);
         self.ready.front().copied()
     }
     /// Takes up to `n` available steps.
-    pub(crate) fn take(&mut self, n: usize) -> impl Iterator<Item = Step> {
+    pub(crate) fn take(&mut self, n: usize) -> impl Iterator<Item = ComparisonStep> {
         self.ready.drain(..n.min(self.ready.len()))
     }
     /// Drops up to `n` available steps; returns their number.
@@ -58,25 +58,25 @@ impl<'a> Side<'a> {
     }
     /// Keys and bcis of the next bytecodes, up to the next hidden stretch.
     pub(crate) fn certain(&self, most: usize) -> Vec<(u64, u16)> {
-        let name = |s: &Step| match s {
-            Step::Bytecode(e) => Some((e.key, e.bci.get())),
-            Step::Unresolved(..) | Step::Gap => None,
+        let name = |s: &ComparisonStep| match s {
+            ComparisonStep::Bytecode(e) => Some((e.key, e.bci.get())),
+            ComparisonStep::Unresolved(..) | ComparisonStep::Gap => None,
         };
         self.ready.iter().take(most).map_while(name).collect()
     }
     /// Whether step `at` is a hidden stretch or a gap.
     pub(crate) fn hides_at(&self, at: usize) -> bool {
-        self.ready.get(at).is_some_and(|s| !matches!(s, Step::Bytecode(_)))
+        self.ready.get(at).is_some_and(|s| !matches!(s, ComparisonStep::Bytecode(_)))
     }
-    pub(crate) fn show(&self, step: &Step) -> String {
+    pub(crate) fn show(&self, step: &ComparisonStep) -> String {
         match step {
-            Step::Bytecode(e) => {
+            ComparisonStep::Bytecode(e) => {
                 let name = self.methods.get(e.method);
                 let name = name.map_or_else(|| e.method.to_string(), Method::qualified_name);
                 format!("{name} @{} {}", e.bci, e.tier.name())
             }
-            Step::Unresolved(_, cause) => format!("(unresolved: {})", cause.name()),
-            Step::Gap => "(gap)".into(),
+            ComparisonStep::Unresolved(_, cause) => format!("(unresolved: {})", cause.name()),
+            ComparisonStep::Gap => "(gap)".into(),
         }
     }
     /// The next `n` steps, for display.
@@ -87,9 +87,9 @@ impl<'a> Side<'a> {
 }
 
 /// Whether two steps are the same bytecode.
-pub(crate) fn same(a: &Step, b: &Step) -> bool {
+pub(crate) fn same(a: &ComparisonStep, b: &ComparisonStep) -> bool {
     match (a, b) {
-        (Step::Bytecode(a), Step::Bytecode(b)) => (a.key, a.bci) == (b.key, b.bci),
+        (ComparisonStep::Bytecode(a), ComparisonStep::Bytecode(b)) => (a.key, a.bci) == (b.key, b.bci),
         _ => false,
     }
 }

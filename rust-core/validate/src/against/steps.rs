@@ -16,7 +16,7 @@ use crate::circumstance::{Behind, Circumstances};
 
 /// One step of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ComparisonStep {
     Bytecode(Executed),
     /// A stretch of compiled code that several paths fit.
     Unresolved(Tier, Cause),
@@ -45,7 +45,7 @@ pub struct Steps {
     pub(crate) tid: u32,
     /// When the thread started.
     pub(crate) started: u64,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ComparisonStep>,
 }
 
 /// Sends the steps of one thread to the comparison.
@@ -128,7 +128,7 @@ pub struct StepsThread {
 }
 
 impl StepsThread {
-    fn step(&mut self, keys: &[Option<u64>], e: &Event) -> Option<Step> {
+    fn step(&mut self, keys: &[Option<u64>], e: &Event) -> Option<ComparisonStep> {
         let key_of = |method: MethodId| keys.get(method.0 as usize).copied().flatten();
         let event = self.events;
         self.events += 1;
@@ -138,15 +138,15 @@ impl StepsThread {
             EventKind::Bytecode { method, bci, tier } => {
                 let key = key_of(method)?;
                 let behind = self.circumstances.take();
-                Some(Step::Bytecode(Executed { key, method, bci, tier, behind, event }))
+                Some(ComparisonStep::Bytecode(Executed { key, method, bci, tier, behind, event }))
             }
             EventKind::Unresolved { method, callers, .. } => {
                 // Bytecodes that a caller may have executed are hidden, too.
                 let callers = self.stack.methods(callers.into()).skip(1);
                 [method].into_iter().chain(callers).find_map(key_of)?;
-                self.circumstances.take_hole().map(|(tier, cause)| Step::Unresolved(tier, cause))
+                self.circumstances.take_hole().map(|(tier, cause)| ComparisonStep::Unresolved(tier, cause))
             }
-            EventKind::Gap(_) => Some(Step::Gap),
+            EventKind::Gap(_) => Some(ComparisonStep::Gap),
             _ => None,
         }
     }
@@ -173,7 +173,7 @@ mod tests {
             let mut consumer = StepsAnalysis::new(&methods(), |m| &*m.name == "f", "t7", to);
             feed(&mut consumer, 7, &events);
             let steps = from.try_iter().flat_map(|s| s.steps);
-            steps.filter(|s| matches!(s, Step::Unresolved(..))).count()
+            steps.filter(|s| matches!(s, ComparisonStep::Unresolved(..))).count()
         };
         // Only `f` is compared, which called `g`.
         assert_eq!((holes(0), holes(1)), (0, 1));

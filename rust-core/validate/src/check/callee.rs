@@ -132,7 +132,7 @@ fn in_package(callee: &Method) -> bool {
 
 /// Basic types: `I` also represents `Z B S C`, and `L` represents every reference.
 #[derive(Debug, PartialEq, Eq)]
-struct Shape {
+struct BasicSignature {
     arguments: Vec<char>,
     result: char,
 }
@@ -146,7 +146,7 @@ fn basic(c: char) -> char {
 }
 
 /// The shape of a descriptor (JVMS 4.3.3). For a malformed descriptor the result is arbitrary.
-fn shape(descriptor: &str) -> Shape {
+fn shape(descriptor: &str) -> BasicSignature {
     let mut arguments = Vec::new();
     let mut result = None;
     let mut rest = descriptor.chars();
@@ -168,11 +168,11 @@ fn shape(descriptor: &str) -> Shape {
             }
         }
     }
-    Shape { arguments, result: result.unwrap_or('V') }
+    BasicSignature { arguments, result: result.unwrap_or('V') }
 }
 
 /// The shape that the callee accepts, receiver included.
-fn taken(callee: &Method) -> Shape {
+fn taken(callee: &Method) -> BasicSignature {
     let mut shape = shape(&callee.signature);
     if !callee.is_static() {
         shape.arguments.insert(0, 'L');
@@ -221,7 +221,7 @@ mod tests {
     fn shapes() {
         let s = shape("(Z[[Ljava/lang/String;J[ILa;)[B");
         assert_eq!((s.arguments, s.result), (vec!['I', 'L', 'J', 'L', 'L'], 'L'));
-        assert_eq!(shape("()V"), Shape { arguments: vec![], result: 'V' });
+        assert_eq!(shape("()V"), BasicSignature { arguments: vec![], result: 'V' });
         shape("([L");
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::check::code::Codes;
 use crate::check::rule::Rule;
-use crate::check::stack::Frame;
+use crate::check::stack::CheckedFrame;
 
 /// A frame as it was before the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -114,7 +114,7 @@ impl Names<'_> {
         }
         if text.is_empty() { "nothing".to_owned() } else { text.join(", ") }
     }
-    pub(crate) fn position(&self, frame: &Frame) -> Position {
+    pub(crate) fn position(&self, frame: &CheckedFrame) -> Position {
         let bci = frame.at.bci();
         Position {
             method: self.method(frame.method),

@@ -9,7 +9,7 @@ use jportal_units::{Bci, MethodId};
 use crate::check::callee;
 use crate::check::code::may_enter_vm;
 use crate::check::rule::{Reset, Rule};
-use crate::check::stack::{At, Due, Frame};
+use crate::check::stack::{At, CheckedFrame, Due};
 use crate::check::walk::Walk;
 
 /// The first of HotSpot's `AbstractInterpreter::MethodKind`s whose interpreter entry may do the
@@ -24,11 +24,11 @@ impl Walk {
         let mut frame = match entry {
             Entry::Call => {
                 self.call(method);
-                Frame::new(method, tier, At::Entry)
+                CheckedFrame::new(method, tier, At::Entry)
             }
             Entry::Upcall => {
                 self.vm_call(method);
-                Frame { upcall: true, ..Frame::new(method, tier, At::Entry) }
+                CheckedFrame { upcall: true, ..CheckedFrame::new(method, tier, At::Entry) }
             }
             Entry::Found => self.found(method, tier),
             Entry::Osr => self.on_stack_replacement(method, tier),
@@ -74,7 +74,7 @@ impl Walk {
             _ => self.no_call_site(&caller, callee),
         }
     }
-    fn call_at(&mut self, caller: &Frame, at: Bci, callee: MethodId) {
+    fn call_at(&mut self, caller: &CheckedFrame, at: Bci, callee: MethodId) {
         let Some(op) = self.op(caller.method, at) else { return };
         if op.transfer != Transfer::Invoke {
             return self.no_call_site(caller, callee);
@@ -111,7 +111,7 @@ impl Walk {
         }
     }
     #[cold]
-    fn no_call_site(&mut self, caller: &Frame, callee: MethodId) {
+    fn no_call_site(&mut self, caller: &CheckedFrame, callee: MethodId) {
         let at = caller.at.bci();
         self.broken(Rule::CallSite, |n| {
             let place = at.map_or_else(|| "no bytecode".to_owned(), |b| n.bytecode(caller.method, b));
@@ -128,11 +128,11 @@ impl Walk {
             self.broken(Rule::VmCall, |n| format!("the VM calls {} out of {opcode}", n.method(callee)));
         }
     }
-    fn found(&mut self, method: MethodId, tier: Tier) -> Frame {
+    fn found(&mut self, method: MethodId, tier: Tier) -> CheckedFrame {
         self.reset(Reset::FrameFound);
         // Compiled code is found as one activation; the first position then yields the inlined
         // frames.
-        let inlined = |below: Frame| {
+        let inlined = |below: CheckedFrame| {
             below.at == At::Unknown && below.tier == tier && matches!(tier, Tier::C1 | Tier::C2)
         };
         if self.stack.top().is_some_and(|below| !inlined(below)) {
@@ -140,11 +140,11 @@ impl Walk {
                 format!("{} is found on a stack whose top frame is known", n.method(method))
             });
         }
-        Frame::new(method, tier, At::Unknown)
+        CheckedFrame::new(method, tier, At::Unknown)
     }
-    fn on_stack_replacement(&mut self, method: MethodId, tier: Tier) -> Frame {
+    fn on_stack_replacement(&mut self, method: MethodId, tier: Tier) -> CheckedFrame {
         self.reset(Reset::Osr);
-        let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
+        let Some(old) = self.taken_over(method) else { return CheckedFrame::new(method, tier, At::Unknown) };
         let compiled = matches!(tier, Tier::C1 | Tier::C2);
         if !compiled || old.tier != Tier::Interpreter {
             let (from, to) = (old.tier.name(), tier.name());
@@ -154,12 +154,12 @@ impl Walk {
             At::Bytecode(at) => At::Osr(at),
             _ => At::Unknown,
         };
-        Frame { tier, at, ..old }
+        CheckedFrame { tier, at, ..old }
     }
-    fn deoptimised(&mut self, method: MethodId) -> Frame {
+    fn deoptimised(&mut self, method: MethodId) -> CheckedFrame {
         self.reset(Reset::Deoptimised);
         let tier = Tier::Interpreter;
-        let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
+        let Some(old) = self.taken_over(method) else { return CheckedFrame::new(method, tier, At::Unknown) };
         if !old.is_compiled() {
             let from = old.tier.name();
             self.broken(Rule::Replacement, |_| format!("deoptimisation of a frame of {from}"));
@@ -168,10 +168,10 @@ impl Walk {
             At::Bytecode(at) => At::Resumed(at),
             other => other,
         };
-        Frame { tier, at, ..old }
+        CheckedFrame { tier, at, ..old }
     }
     /// The frame of `method` that continues: of the frames left as replaced, the last one.
-    fn taken_over(&mut self, method: MethodId) -> Option<Frame> {
+    fn taken_over(&mut self, method: MethodId) -> Option<CheckedFrame> {
         match self.replaced.pop() {
             Some(old) if old.method == method => return Some(old),
             Some(old) => self.broken(Rule::Replacement, |n| {
@@ -208,7 +208,7 @@ impl Walk {
     /// JVMTI removes interpreted frames only. It has a compiled frame deoptimised first, and
     /// refuses frames of native methods (`JvmtiEnv::PopFrame`,
     /// `JvmtiEnvBase::check_top_frame`).
-    fn taken_by_debugger(&mut self, top: &Frame, exit: Reset) {
+    fn taken_by_debugger(&mut self, top: &CheckedFrame, exit: Reset) {
         self.reset(exit);
         if top.tier != Tier::Interpreter {
             let tier = top.tier.name();
@@ -216,7 +216,7 @@ impl Walk {
         }
     }
     /// The frame that is left. If the method is not on the stack, the event changes nothing.
-    fn leaver(&mut self, method: MethodId) -> Option<Frame> {
+    fn leaver(&mut self, method: MethodId) -> Option<CheckedFrame> {
         match self.stack.top() {
             Some(top) if top.method == method => Some(top),
             Some(_) => {
@@ -237,7 +237,7 @@ impl Walk {
             }
         }
     }
-    fn returns(&mut self, top: &Frame) {
+    fn returns(&mut self, top: &CheckedFrame) {
         match top.due {
             Due::Step | Due::End { returns: true } => {}
             Due::End { returns: false } => return self.no_way_out(top),
@@ -272,7 +272,7 @@ impl Walk {
         });
     }
     #[cold]
-    fn no_way_out(&mut self, top: &Frame) {
+    fn no_way_out(&mut self, top: &CheckedFrame) {
         let at = top.at.bci();
         self.broken(Rule::Stretch, |n| {
             let from = at.map_or_else(|| "the entry".to_owned(), |b| n.bytecode(top.method, b));
@@ -281,14 +281,14 @@ impl Walk {
     }
     /// The frame ended by a return or an exception, and the flow does not say which. In
     /// compiled code an unresolved stretch must have announced that.
-    fn ends_unknown(&mut self, top: &Frame) {
+    fn ends_unknown(&mut self, top: &CheckedFrame) {
         if top.is_compiled() && !matches!(top.due, Due::End { .. }) {
             self.broken(Rule::Stretch, |_| {
                 "a frame ends nobody knows how but no unresolved stretch says so".into()
             });
         }
     }
-    fn back_in_caller(&mut self, callee: &Frame, exit: Exit) {
+    fn back_in_caller(&mut self, callee: &CheckedFrame, exit: Exit) {
         let Some(caller) = self.stack.top_mut().filter(|_| !callee.upcall) else { return };
         caller.called = exit != Exit::PopFrame;
         caller.due = match exit {

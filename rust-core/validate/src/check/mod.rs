@@ -32,5 +32,5 @@ mod walk;
 mod walk_tests;
 
 pub use finding::{Finding, Position};
-pub use report::{Checker, Options, Report};
+pub use report::{CheckOptions, Checker, Report};
 pub use rule::{Reset, Rule};

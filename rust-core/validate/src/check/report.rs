@@ -18,12 +18,12 @@ use crate::check::walk::Walk;
 
 /// Options of the checker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct CheckOptions {
     /// The number of findings to keep. All findings are counted.
     pub keep: usize,
 }
 
-impl Default for Options {
+impl Default for CheckOptions {
     fn default() -> Self {
         Self { keep: 20 }
     }
@@ -31,7 +31,7 @@ impl Default for Options {
 
 /// Counts of one thread, or of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct CheckFigures {
     /// Events received.
     pub events: u64,
     /// Bytecodes whose place was checked.
@@ -46,7 +46,7 @@ pub struct Figures {
     resets: [u64; Reset::ALL.len()],
 }
 
-impl Figures {
+impl CheckFigures {
     /// Events that break `rule`.
     pub fn broken(&self, rule: Rule) -> u64 {
         self.rules[rule as usize]
@@ -133,13 +133,13 @@ pub(crate) struct Shared {
     pub(crate) methods: Arc<MethodTable>,
     pub(crate) codes: Codes,
     pub(crate) declared: Declared,
-    pub(crate) options: Options,
+    pub(crate) options: CheckOptions,
 }
 
 #[derive(Debug, Default)]
 struct Total {
     threads: u64,
-    figures: Figures,
+    figures: CheckFigures,
     findings: Vec<Finding>,
 }
 
@@ -152,7 +152,7 @@ pub struct Checker {
 
 impl Checker {
     /// A checker for the methods of one recording.
-    pub fn new(methods: Arc<MethodTable>, options: Options) -> Self {
+    pub fn new(methods: Arc<MethodTable>, options: CheckOptions) -> Self {
         let (codes, declared) = (Codes::new(&methods), Declared::new(&methods));
         let shared = Arc::new(Shared { methods, codes, declared, options });
         Self { shared, total: Total::default() }

@@ -50,7 +50,7 @@ pub(crate) enum Due {
 
 /// A frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct CheckedFrame {
     pub(crate) method: MethodId,
     pub(crate) tier: Tier,
     pub(crate) at: At,
@@ -61,7 +61,7 @@ pub(crate) struct Frame {
     pub(crate) upcall: bool,
 }
 
-impl Frame {
+impl CheckedFrame {
     pub(crate) const fn new(method: MethodId, tier: Tier, at: At) -> Self {
         Self { method, tier, at, due: Due::Step, called: false, upcall: false }
     }
@@ -76,19 +76,19 @@ pub(crate) const MAX_DEPTH: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// Frames of a thread, oldest first. Those beyond [`MAX_DEPTH`] are counted but not kept.
 #[derive(Debug, Default)]
-pub(crate) struct Stack {
-    frames: Vec<Frame>,
+pub(crate) struct CheckedStack {
+    frames: Vec<CheckedFrame>,
     beyond: u64,
 }
 
-impl Stack {
+impl CheckedStack {
     #[inline]
-    pub(crate) fn top(&self) -> Option<Frame> {
+    pub(crate) fn top(&self) -> Option<CheckedFrame> {
         self.frames.last().copied()
     }
     /// The top frame. `None` also while the thread is in a frame that is not kept.
     #[inline]
-    pub(crate) fn top_mut(&mut self) -> Option<&mut Frame> {
+    pub(crate) fn top_mut(&mut self) -> Option<&mut CheckedFrame> {
         self.frames.last_mut().filter(|_| self.beyond == 0)
     }
     /// Whether the thread is in a frame that is not kept.
@@ -103,11 +103,11 @@ impl Stack {
         self.frames.len()
     }
     /// The kept frames, innermost first.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &CheckedFrame> {
         self.frames.iter().rev()
     }
     /// Pushes a frame. Returns whether there was room to keep it.
-    pub(crate) fn push(&mut self, frame: Frame) -> bool {
+    pub(crate) fn push(&mut self, frame: CheckedFrame) -> bool {
         if self.beyond > 0 || self.frames.len() == MAX_DEPTH {
             self.beyond += 1;
             return false;
@@ -116,7 +116,7 @@ impl Stack {
         true
     }
     /// Pops the top frame. `None` when the stack is empty or the frame was not kept.
-    pub(crate) fn pop(&mut self) -> Option<Frame> {
+    pub(crate) fn pop(&mut self) -> Option<CheckedFrame> {
         if self.beyond > 0 {
             self.beyond -= 1;
             return None;
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn frames_beyond_the_bound_are_counted() {
-        let mut s = Stack::default();
-        let frame = Frame::new(MethodId(1), Tier::Interpreter, At::Entry);
+        let mut s = CheckedStack::default();
+        let frame = CheckedFrame::new(MethodId(1), Tier::Interpreter, At::Entry);
         (0..MAX_DEPTH).for_each(|_| assert!(s.push(frame)));
         assert!(!s.push(frame) && s.is_beyond());
         assert!(s.pop().is_none() && !s.is_beyond() && s.pop().is_some());
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn cutting_back_to_a_method() {
-        let mut s = Stack::default();
-        (1..4).for_each(|m| assert!(s.push(Frame::new(MethodId(m), Tier::C1, At::Entry))));
+        let mut s = CheckedStack::default();
+        (1..4).for_each(|m| assert!(s.push(CheckedFrame::new(MethodId(m), Tier::C1, At::Entry))));
         assert!(s.cut_to(MethodId(2)) && !s.cut_to(MethodId(3)));
         assert_eq!(s.depth(), 2);
     }

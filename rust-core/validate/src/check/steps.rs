@@ -9,7 +9,7 @@ use jportal_units::{Bci, MethodId};
 use crate::check::finding::Names;
 use crate::check::frames::due_name;
 use crate::check::rule::{Reset, Rule};
-use crate::check::stack::{At, Due, Frame};
+use crate::check::stack::{At, CheckedFrame, Due};
 use crate::check::walk::{Stretch, Walk};
 
 impl Walk {
@@ -25,7 +25,7 @@ impl Walk {
         }
     }
     #[inline]
-    fn step(&mut self, top: &Frame, bci: Bci, tier: Tier) {
+    fn step(&mut self, top: &CheckedFrame, bci: Bci, tier: Tier) {
         if tier != top.tier {
             let (is, was) = (tier.name(), top.tier.name());
             self.broken(Rule::Tier, |_| format!("a bytecode executed by {is} in a frame of {was}"));
@@ -54,14 +54,14 @@ impl Walk {
         }
     }
     /// A frame whose callee was unwound executes a bytecode without catching anything.
-    fn ignores_exception(&mut self, top: &Frame, bci: Bci) {
+    fn ignores_exception(&mut self, top: &CheckedFrame, bci: Bci) {
         self.broken(Rule::ExceptionLost, |n| {
             format!("the callee was unwound but its caller continues with {}", n.bytecode(top.method, bci))
         });
     }
     /// Checks that the frame's position allows `bci` as the next bytecode.
     #[inline]
-    fn follows(&mut self, top: &Frame, bci: Bci) {
+    fn follows(&mut self, top: &CheckedFrame, bci: Bci) {
         match top.at {
             At::Bytecode(from) => {
                 if self.code(top.method).is_some_and(|c| c.is_edge(from, bci)) {
@@ -84,7 +84,7 @@ impl Walk {
     }
     /// An interpreted invoke is complete only when a callee has returned.
     #[inline]
-    fn came_back(&mut self, top: &Frame, from: Bci) {
+    fn came_back(&mut self, top: &CheckedFrame, from: Bci) {
         if top.called || top.tier != Tier::Interpreter {
             return;
         }
@@ -95,7 +95,7 @@ impl Walk {
         }
     }
     #[cold]
-    fn not_at_entry(&mut self, top: &Frame, bci: Bci) {
+    fn not_at_entry(&mut self, top: &CheckedFrame, bci: Bci) {
         let rule =
             if self.op(top.method, bci).is_some_and(|op| op.leader) { Rule::Entry } else { Rule::MidBlock };
         self.broken(rule, |n| {
@@ -103,7 +103,7 @@ impl Walk {
         });
     }
     #[cold]
-    fn no_edge(&mut self, top: &Frame, from: Bci, bci: Bci) {
+    fn no_edge(&mut self, top: &CheckedFrame, from: Bci, bci: Bci) {
         let code = self.code(top.method);
         let block = code.and_then(|c| c.block_of(bci)).filter(|b| *b != bci);
         let may = code.map(|c| c.successors(from)).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Walk {
             (top.due, top.called) = (to.map_or(Due::End { returns }, Due::Stretch), false);
         }
     }
-    fn begins_at(&self, top: &Frame, from: Option<Bci>) -> bool {
+    fn begins_at(&self, top: &CheckedFrame, from: Option<Bci>) -> bool {
         if !matches!(top.due, Due::Step | Due::Exception) {
             return false;
         }
@@ -161,7 +161,7 @@ impl Walk {
     }
     /// Whether a path leads from `from` to `to`. A missing path to a return is not a finding
     /// here, because the frame may end with an exception.
-    fn leads(&mut self, top: &Frame, (from, to): (Option<Bci>, Option<Bci>), anew: bool) -> bool {
+    fn leads(&mut self, top: &CheckedFrame, (from, to): (Option<Bci>, Option<Bci>), anew: bool) -> bool {
         let thrown = top.due == Due::Exception;
         // A frame that was found may have been at any position.
         let anywhere = top.at == At::Unknown && from.is_none();
@@ -190,7 +190,7 @@ impl Walk {
         reaches
     }
     /// The opcode at the frame's position.
-    pub(crate) fn opcode_at(&self, frame: &Frame) -> Option<Opcode> {
+    pub(crate) fn opcode_at(&self, frame: &CheckedFrame) -> Option<Opcode> {
         self.op(frame.method, frame.at.bci()?).map(|op| op.opcode)
     }
 }

@@ -9,7 +9,7 @@ use jportal_bytecode::{InvokeRef, Method, MethodTable, testing};
 use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Gap, GapReason, Provenance, ThreadInfo, Tier, run};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
-use crate::check::report::{Checker, Options, Report};
+use crate::check::report::{CheckOptions, Checker, Report};
 
 /// The target of the invoke at `bci`: a method of the same class.
 pub(crate) fn calls(bci: u16, name: &str) -> InvokeRef {
@@ -71,9 +71,9 @@ pub(crate) fn methods() -> Arc<MethodTable> {
 
 /// A flow under construction.
 #[derive(Clone, Default)]
-pub(crate) struct Flow(pub(crate) Vec<Event>);
+pub(crate) struct FlowBuilder(pub(crate) Vec<Event>);
 
-impl Flow {
+impl FlowBuilder {
     pub(crate) fn event(mut self, kind: EventKind) -> Self {
         self.0.push(Event::decoded(kind));
         self
@@ -143,7 +143,7 @@ impl Flow {
         })))
     }
     /// Checks the flow as that of one thread, in batches of two events.
-    pub(crate) fn check_with(&self, options: Options) -> Report {
+    pub(crate) fn check_with(&self, options: CheckOptions) -> Report {
         let checker = Checker::new(methods(), options);
         let info = ThreadInfo { tid: Tid(7), java_tid: 1, name: "main".into(), started: Tsc(1) };
         let (checker, ()) = run(checker, |to| {
@@ -154,7 +154,7 @@ impl Flow {
         checker.report()
     }
     pub(crate) fn check(&self) -> Report {
-        self.check_with(Options::default())
+        self.check_with(CheckOptions::default())
     }
     /// The rules broken, in the order of the events.
     pub(crate) fn broken(&self) -> Vec<&'static str> {

@@ -10,7 +10,7 @@ use crate::check::code::{Code, may_enter_vm};
 use crate::check::finding::Names;
 use crate::check::frames::due_name;
 use crate::check::rule::{Reset, Rule};
-use crate::check::stack::{At, Due, Frame};
+use crate::check::stack::{At, CheckedFrame, Due};
 use crate::check::walk::Walk;
 
 /// With this many frames a thread may be out of stack. The VM may then skip handlers, because
@@ -29,7 +29,7 @@ impl Walk {
             top.due = Due::Handler(bci);
         }
     }
-    fn caught(&mut self, top: &Frame, bci: Bci) {
+    fn caught(&mut self, top: &CheckedFrame, bci: Bci) {
         // An unresolved stretch ended at this handler. Which bytecode threw is not known.
         if top.due == Due::Stretch(bci) && self.code(top.method).is_some_and(|c| c.is_handler(bci)) {
             return;
@@ -58,7 +58,7 @@ impl Walk {
         self.wrong_handler(top, bci);
     }
     #[cold]
-    fn wrong_handler(&mut self, top: &Frame, bci: Bci) {
+    fn wrong_handler(&mut self, top: &CheckedFrame, bci: Bci) {
         let may: Vec<Bci> = match (self.code(top.method), top.at.bci()) {
             (Some(code), Some(at)) => code.handlers(at).map(|e| e.handler).collect(),
             _ => Vec::new(),
@@ -68,7 +68,7 @@ impl Walk {
         });
     }
     /// An exception leaves the top frame.
-    pub(crate) fn unwinds(&mut self, top: &Frame) {
+    pub(crate) fn unwinds(&mut self, top: &CheckedFrame) {
         if matches!(top.due, Due::End { .. }) {
             return;
         }
@@ -104,14 +104,14 @@ impl Walk {
     }
     /// Whether the frame's position can throw an exception. The check is strict only in the
     /// interpreter, where the position is exact: some bytecodes cannot throw.
-    fn can_throw(&self, top: &Frame) -> bool {
+    fn can_throw(&self, top: &CheckedFrame) -> bool {
         if top.due != Due::Step || top.tier != Tier::Interpreter || !matches!(top.at, At::Bytecode(_)) {
             return !matches!(top.due, Due::Handler(_) | Due::Stretch(_) | Due::End { .. });
         }
         self.opcode_at(top).is_none_or(may_enter_vm)
     }
     #[cold]
-    fn nothing_thrown(&mut self, rule: Rule, top: &Frame) {
+    fn nothing_thrown(&mut self, rule: Rule, top: &CheckedFrame) {
         let at = top.at.bci();
         self.broken(rule, |n| match (top.due, at) {
             (Due::Step, Some(at)) => format!("{} cannot throw", n.bytecode(top.method, at)),
@@ -124,7 +124,7 @@ impl Walk {
 /// frame's last bytecode. A branch polls after it has moved the frame to its target
 /// (`InterpreterMacroAssembler::dispatch_base`). An exception that is pending for the thread is
 /// thrown at that target.
-fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
+fn polled(code: &Code, top: &CheckedFrame) -> Vec<Bci> {
     let (At::Bytecode(at) | At::Resumed(at)) = top.at else { return Vec::new() };
     let polls = code.op(at).is_some_and(|op| {
         !matches!(op.transfer, Transfer::None | Transfer::Invoke | Transfer::Return | Transfer::Throw)

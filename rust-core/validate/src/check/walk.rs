@@ -12,9 +12,9 @@ use jportal_units::{Bci, MethodId, Tsc};
 
 use crate::check::code::{Code, Op};
 use crate::check::finding::{Finding, Names};
-use crate::check::report::{Figures, Shared};
+use crate::check::report::{CheckFigures, Shared};
 use crate::check::rule::{Reset, Rule};
-use crate::check::stack::{At, Due, Frame, Stack};
+use crate::check::stack::{At, CheckedFrame, CheckedStack, Due};
 
 /// A query to the graph of a method: from, to, and whether an exception was thrown.
 pub(crate) type Stretch = (MethodId, Option<Bci>, Option<Bci>, bool);
@@ -34,12 +34,12 @@ enum GivenUp {
 pub(crate) struct Walk {
     shared: Arc<Shared>,
     thread: ThreadInfo,
-    figures: Figures,
+    figures: CheckFigures,
     findings: Vec<Finding>,
     time: Option<Tsc>,
-    pub(crate) stack: Stack,
+    pub(crate) stack: CheckedStack,
     /// Frames just left as replaced, in the order of their events.
-    pub(crate) replaced: Vec<Frame>,
+    pub(crate) replaced: Vec<CheckedFrame>,
     /// A frame was given up as lost. More lost frames, a gap or the end must follow.
     lost: Option<GivenUp>,
     /// The current event is inferred.
@@ -55,10 +55,10 @@ impl Walk {
         Self {
             shared,
             thread,
-            figures: Figures::default(),
+            figures: CheckFigures::default(),
             findings: Vec::new(),
             time: None,
-            stack: Stack::default(),
+            stack: CheckedStack::default(),
             replaced: Vec::new(),
             lost: None,
             inferred: false,
@@ -69,7 +69,7 @@ impl Walk {
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
-    pub(crate) const fn figures(&mut self) -> &mut Figures {
+    pub(crate) const fn figures(&mut self) -> &mut CheckFigures {
         &mut self.figures
     }
     /// Checks the next event.
@@ -94,7 +94,7 @@ impl Walk {
         self.figures.events += 1;
     }
     /// The flow has ended.
-    pub(crate) fn end(&mut self) -> (Figures, Vec<Finding>) {
+    pub(crate) fn end(&mut self) -> (CheckFigures, Vec<Finding>) {
         self.pair_replacements();
         if !self.stack.is_empty() {
             let depth = self.stack.depth();
@@ -222,7 +222,12 @@ impl Walk {
     /// The top frame, which must be one of `method`. After a finding the checker believes the
     /// flow: it drops the frames above the innermost one of `method`, or pushes such a frame.
     #[inline]
-    pub(crate) fn top_of(&mut self, method: MethodId, tier: jportal_flow::Tier, what: &str) -> Option<Frame> {
+    pub(crate) fn top_of(
+        &mut self,
+        method: MethodId,
+        tier: jportal_flow::Tier,
+        what: &str,
+    ) -> Option<CheckedFrame> {
         match self.stack.top() {
             _ if self.stack.is_beyond() => {
                 self.reset(Reset::TooDeep);
@@ -234,7 +239,7 @@ impl Walk {
                     format!("{what} of {} which is not the top frame", n.method(method))
                 });
                 if !self.stack.cut_to(method) {
-                    self.stack.push(Frame::new(method, tier, At::Unknown));
+                    self.stack.push(CheckedFrame::new(method, tier, At::Unknown));
                 }
                 self.forget_position();
                 None
@@ -243,7 +248,7 @@ impl Walk {
                 self.broken(Rule::NoFrame, |n| {
                     format!("{what} of {} with no frame on the stack", n.method(method))
                 });
-                self.stack.push(Frame::new(method, tier, At::Unknown));
+                self.stack.push(CheckedFrame::new(method, tier, At::Unknown));
                 None
             }
         }

@@ -6,14 +6,14 @@
 use jportal_flow::{Entry, EventKind, Exit, Orphan, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
-use crate::check::report::Options;
+use crate::check::report::CheckOptions;
 use crate::check::rule::{Reset, Rule};
 use crate::check::stack::MAX_DEPTH;
 use crate::check::testing::*;
 
 /// The VM calls `caller`, which calls `leaf` and `branchy` and returns.
-fn good() -> Flow {
-    Flow::default()
+fn good() -> FlowBuilder {
+    FlowBuilder::default()
         .start(CALLER)
         .at(CALLER, &[0])
         .call(LEAF)
@@ -50,8 +50,8 @@ fn left(m: u32, exit: Exit) -> Option<EventKind> {
 }
 
 /// An exception of `leaf` interrupts the caller, which catches it.
-fn caught() -> Flow {
-    Flow::default()
+fn caught() -> FlowBuilder {
+    FlowBuilder::default()
         .start(CALLER)
         .at(CALLER, &[0])
         .call(LEAF)
@@ -75,10 +75,10 @@ fn a_flow_that_keeps_all_rules() {
 #[test]
 fn an_orphan_has_no_known_frame_below_it() {
     let nop = EventKind::Orphan(Orphan::Bytecode { opcode: 0, taken: None });
-    let called = Flow::default().event(nop.clone()).enter(LEAF, Tier::Interpreter, Entry::Found);
+    let called = FlowBuilder::default().event(nop.clone()).enter(LEAF, Tier::Interpreter, Entry::Found);
     let called = called.at(LEAF, &[0, 1]).ret(LEAF).event(EventKind::Orphan(Orphan::Throw));
     assert!(called.check().is_clean(), "{}", called.check().text());
-    let inside = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).event(nop);
+    let inside = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).event(nop);
     assert_eq!(inside.broken(), ["wrong-frame"]);
 }
 
@@ -108,7 +108,7 @@ fn arbitrary_events_are_survived() {
     let tiers = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
     let entries = [Entry::Call, Entry::Upcall, Entry::Osr, Entry::Deoptimisation, Entry::Found];
     let exits = [Exit::Return, Exit::Unwind, Exit::Replaced, Exit::Lost];
-    let mut flow = Flow::default();
+    let mut flow = FlowBuilder::default();
     for _ in 0..100_000 {
         let (m, tier) = (random(11) as u32, tiers[random(4) as usize]);
         let (bci, other) = (random(12) as u16, random(12) as u16);
@@ -140,14 +140,14 @@ fn a_block_entered_in_its_middle() {
     assert_eq!(planted(10, bytecode(BRANCHY, 5)), ["mid-block"]);
     // From the entry: bci 1 is in the first block, and a block begins at bci 4.
     assert_eq!(planted(8, None), ["mid-block"]);
-    let flow = Flow::default().start(BRANCHY).at(BRANCHY, &[4, 5, 9]).ret(BRANCHY);
+    let flow = FlowBuilder::default().start(BRANCHY).at(BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(flow.broken(), ["entry"]);
 }
 
 #[test]
 fn a_bytecode_inside_an_instruction() {
     assert_eq!(planted(9, bytecode(BRANCHY, 2))[0], "instruction");
-    let flow = Flow::default().start(LEAF).at(LEAF, &[7]);
+    let flow = FlowBuilder::default().start(LEAF).at(LEAF, &[7]);
     assert_eq!(flow.broken()[0], "instruction");
 }
 
@@ -169,8 +169,8 @@ fn a_dropped_call_breaks_the_nesting() {
 
 #[test]
 fn events_without_a_frame() {
-    assert_eq!(Flow::default().at(LEAF, &[0, 1]).ret(LEAF).broken(), ["no-frame"]);
-    assert_eq!(Flow::default().ret(LEAF).broken(), ["no-frame"]);
+    assert_eq!(FlowBuilder::default().at(LEAF, &[0, 1]).ret(LEAF).broken(), ["no-frame"]);
+    assert_eq!(FlowBuilder::default().ret(LEAF).broken(), ["no-frame"]);
 }
 
 #[test]
@@ -190,20 +190,21 @@ fn a_wrong_callee() {
 
 #[test]
 fn a_call_from_where_none_is() {
-    let flow = Flow::default().start(LEAF).at(LEAF, &[0]).call(LEAF).at(LEAF, &[0, 1]).ret(LEAF);
+    let flow = FlowBuilder::default().start(LEAF).at(LEAF, &[0]).call(LEAF).at(LEAF, &[0, 1]).ret(LEAF);
     assert_eq!(flow.at(LEAF, &[1]).ret(LEAF).broken(), ["call-site"]);
-    let flow = Flow::default().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF);
+    let flow = FlowBuilder::default().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF);
     assert_eq!(flow.broken(), ["call-site"]);
     // A call before the caller's first bytecode.
     assert_eq!(planted(1, None)[0], "call-site");
-    let flow = Flow::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::Interpreter, Entry::Found);
+    let flow =
+        FlowBuilder::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::Interpreter, Entry::Found);
     assert_eq!(flow.broken()[0], "call-site");
 }
 
 #[test]
 fn the_vm_does_not_call_out_of_every_bytecode() {
     let upcall = |bci: u16| {
-        let flow = Flow::default().start(LOOP).at(LOOP, &[0, 1, 2][..=usize::from(bci)]);
+        let flow = FlowBuilder::default().start(LOOP).at(LOOP, &[0, 1, 2][..=usize::from(bci)]);
         flow.start(LEAF).at(LEAF, &[0, 1]).ret(LEAF).at(LOOP, &[0, 1, 2, 5][usize::from(bci) + 1..]).ret(LOOP)
     };
     assert_eq!(upcall(1).broken(), ["vm-call"]);
@@ -215,7 +216,7 @@ fn the_vm_does_not_call_out_of_every_bytecode() {
 fn tiers_agree() {
     assert_eq!(planted(0, entered(CALLER, Tier::Native, Entry::Upcall))[0], "tier");
     assert_eq!(planted(2, entered(LEAF, Tier::C1, Entry::Call)), ["tier", "tier"]);
-    let native = |tier| Flow::default().enter(NATIVE, tier, Entry::Upcall).ret(NATIVE).broken();
+    let native = |tier| FlowBuilder::default().enter(NATIVE, tier, Entry::Upcall).ret(NATIVE).broken();
     assert!(native(Tier::Native).is_empty());
     assert_eq!(native(Tier::C2)[0], "tier");
 }
@@ -223,15 +224,15 @@ fn tiers_agree() {
 #[test]
 fn a_frame_returns_from_a_return() {
     assert_eq!(planted(4, None), ["return"]);
-    let flow = Flow::default().start(LEAF).ret(LEAF);
+    let flow = FlowBuilder::default().start(LEAF).ret(LEAF);
     assert_eq!(flow.broken(), ["return"]);
     // The interpreter's entry of an intrinsic does all the work.
-    assert!(Flow::default().start(INTRINSIC).ret(INTRINSIC).check().is_clean());
+    assert!(FlowBuilder::default().start(INTRINSIC).ret(INTRINSIC).check().is_clean());
 }
 
 #[test]
 fn an_unknown_method() {
-    assert_eq!(Flow::default().start(99).broken()[0], "method");
+    assert_eq!(FlowBuilder::default().start(99).broken()[0], "method");
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn a_wrong_handler() {
     flow.0.truncate(6);
     assert_eq!(flow.leave(CALLER, Exit::Unwind).broken(), ["handler"]);
     // A bytecode that cannot throw.
-    let flow = Flow::default().start(FINALLY).at(FINALLY, &[0]).catch(FINALLY, 5).at(FINALLY, &[5, 6]);
+    let flow = FlowBuilder::default().start(FINALLY).at(FINALLY, &[0]).catch(FINALLY, 5).at(FINALLY, &[5, 6]);
     assert_eq!(flow.ret(FINALLY).broken(), ["handler"]);
 }
 
@@ -266,19 +267,19 @@ fn an_exception_does_not_vanish() {
 
 #[test]
 fn unwinding_past_a_handler_that_takes_all() {
-    let flow = Flow::default().start(FINALLY).at(FINALLY, &[0, 1]).call(THROWER).at(THROWER, &[0, 1]);
+    let flow = FlowBuilder::default().start(FINALLY).at(FINALLY, &[0, 1]).call(THROWER).at(THROWER, &[0, 1]);
     let flow = flow.leave(THROWER, Exit::Unwind);
     let good = flow.clone().catch(FINALLY, 5).at(FINALLY, &[5, 6]).ret(FINALLY);
     assert!(good.check().is_clean(), "{}", good.check().text());
     assert_eq!(flow.leave(FINALLY, Exit::Unwind).broken(), ["unwind"]);
     // `nop` cannot throw.
-    let flow = Flow::default().start(LEAF).at(LEAF, &[0]).leave(LEAF, Exit::Unwind);
+    let flow = FlowBuilder::default().start(LEAF).at(LEAF, &[0]).leave(LEAF, Exit::Unwind);
     assert_eq!(flow.broken(), ["unwind"]);
 }
 
 #[test]
 fn out_of_stack_handlers_may_be_passed_by() {
-    let deep = (0..600).fold(Flow::default(), |flow, _| flow.start(LOOP).at(LOOP, &[0, 1, 2]));
+    let deep = (0..600).fold(FlowBuilder::default(), |flow, _| flow.start(LOOP).at(LOOP, &[0, 1, 2]));
     let flow = deep.start(FINALLY).at(FINALLY, &[0, 1]).call(THROWER).leave(THROWER, Exit::Unwind);
     let report = flow.leave(FINALLY, Exit::Unwind).gap(true).check();
     assert!(report.is_clean(), "{}", report.text());
@@ -288,7 +289,7 @@ fn out_of_stack_handlers_may_be_passed_by() {
 #[test]
 fn a_handler_around_the_handler_that_could_not_be_chosen() {
     let caught = |bci: u16| {
-        let flow = Flow::default().start(NESTED).at(NESTED, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
+        let flow = FlowBuilder::default().start(NESTED).at(NESTED, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
         flow.catch(NESTED, bci).at(NESTED, &[bci, bci + 1]).ret(NESTED).check()
     };
     assert!(caught(4).is_clean() && caught(4).resets.is_empty());
@@ -299,7 +300,7 @@ fn a_handler_around_the_handler_that_could_not_be_chosen() {
 
 #[test]
 fn frames_beyond_the_bound_are_not_looked_at() {
-    let deep = (0..=MAX_DEPTH).fold(Flow::default(), |flow, _| flow.start(LEAF).at(LEAF, &[0]));
+    let deep = (0..=MAX_DEPTH).fold(FlowBuilder::default(), |flow, _| flow.start(LEAF).at(LEAF, &[0]));
     // The last frame is not kept: its fault is not seen. Its end is counted as its begin is.
     let report = deep.at(LEAF, &[7]).ret(LEAF).at(LEAF, &[1]).ret(LEAF).gap(true).check();
     assert_eq!(report.by_rule.get("vm-call"), Some(&(MAX_DEPTH as u64)), "{}", report.text());
@@ -324,29 +325,32 @@ fn pop_frame_executes_the_invoke_again() {
 
 #[test]
 fn after_a_popped_frame_nothing_but_the_invoke_is_due() {
-    let popped = || Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::PopFrame);
-    let on = |flow: Flow| flow.at(CALLER, &[3]).call(BRANCHY).at(BRANCHY, &[0, 1, 8, 9]).ret(BRANCHY);
+    let popped =
+        || FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::PopFrame);
+    let on = |flow: FlowBuilder| flow.at(CALLER, &[3]).call(BRANCHY).at(BRANCHY, &[0, 1, 8, 9]).ret(BRANCHY);
     assert_eq!(on(popped()).at(CALLER, &[6]).ret(CALLER).broken(), ["edge"]);
     // The callee cannot be called unless the invoke begins again.
     let called = popped().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame);
     assert_eq!(called.broken(), ["call-site"]);
     // The caller may be popped next. A compiled caller is deoptimised.
     assert!(popped().leave(CALLER, Exit::PopFrame).check().is_clean());
-    let compiled = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let compiled =
+        FlowBuilder::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let compiled =
         compiled.call(LEAF).at(LEAF, &[0]).leave(LEAF, Exit::PopFrame).leave(CALLER, Exit::Replaced);
     let compiled = compiled.enter(CALLER, Tier::Interpreter, Entry::Deoptimisation).at(CALLER, &[0]);
     let report = compiled.call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame).check();
     assert!(report.is_clean(), "{}", report.text());
     // Debuggers take only interpreted frames.
-    let native = Flow::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::C1, Entry::Call);
+    let native = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::C1, Entry::Call);
     assert_eq!(native.leave(LEAF, Exit::PopFrame).leave(CALLER, Exit::PopFrame).broken(), ["tier"]);
 }
 
 #[test]
 fn a_frame_may_be_made_to_return_from_anywhere() {
     let early = |exit| {
-        let flow = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).leave(LEAF, exit);
+        let flow =
+            FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).leave(LEAF, exit);
         flow.at(CALLER, &[3])
             .call(BRANCHY)
             .at(BRANCHY, &[0, 1, 8, 9])
@@ -362,7 +366,7 @@ fn a_frame_may_be_made_to_return_from_anywhere() {
 #[test]
 fn an_exception_from_outside_arrives_at_the_target_of_a_branch() {
     // The handler covers only the target of the branch.
-    let flow = |last: &[u16]| Flow::default().start(POLLED).at(POLLED, last);
+    let flow = |last: &[u16]| FlowBuilder::default().start(POLLED).at(POLLED, last);
     let caught = flow(&[0, 4, 5]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).check();
     assert!(caught.is_clean() && caught.resets[Reset::Asynchronous.name()] == 1, "{}", caught.text());
     // The handler does not cover the branch that polls. A bytecode that does not poll cannot
@@ -370,22 +374,23 @@ fn an_exception_from_outside_arrives_at_the_target_of_a_branch() {
     assert_eq!(flow(&[0, 4]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).broken(), ["handler"]);
     // The handler of a branch does not catch an exception that is thrown at the branch's
     // target.
-    let left =
-        |covered: u32| Flow::default().start(covered).at(covered, &[0, 1]).leave(covered, Exit::Unwind);
+    let left = |covered: u32| {
+        FlowBuilder::default().start(covered).at(covered, &[0, 1]).leave(covered, Exit::Unwind)
+    };
     let report = left(COVERED).check();
     assert!(report.is_clean() && report.resets[Reset::Asynchronous.name()] == 1, "{}", report.text());
 }
 
 #[test]
 fn an_error_in_the_search_may_pass_a_handler_that_takes_all() {
-    let left = |m: u32| Flow::default().start(m).at(m, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
+    let left = |m: u32| FlowBuilder::default().start(m).at(m, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
     let report = left(AROUND).leave(AROUND, Exit::Unwind).check();
     assert!(report.is_clean() && report.resets[Reset::HandlerOfHandler.name()] == 1, "{}", report.text());
 }
 
 /// `loop` interpreted, on-stack replaced, deoptimised.
-fn replaced() -> Flow {
-    Flow::default()
+fn replaced() -> FlowBuilder {
+    FlowBuilder::default()
         .start(LOOP)
         .at(LOOP, &[0, 1, 2])
         .leave(LOOP, Exit::Replaced)
@@ -422,7 +427,7 @@ fn replacements_pair() {
     flow.0[5].kind = entered(LOOP, Tier::Interpreter, Entry::Osr).unwrap();
     assert_eq!(flow.broken()[0], "replacement");
     // A callee returned before the caller was deoptimised, so the invoke is complete.
-    let flow = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let flow = FlowBuilder::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = flow.enter(LEAF, Tier::C1, Entry::Call).in_tier(Tier::C1, LEAF, &[0, 1]).ret(LEAF);
     let flow = flow.leave(CALLER, Exit::Replaced).enter(CALLER, Tier::Interpreter, Entry::Deoptimisation);
     assert!(flow.clone().at(CALLER, &[3]).gap(true).check().is_clean());
@@ -442,7 +447,8 @@ fn replacements_pair() {
 #[test]
 fn unresolved_stretches_are_held_to_their_ends() {
     let flow = |from, to, then: &[u16]| {
-        let flow = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).unresolved(BRANCHY, from, to);
+        let flow =
+            FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).unresolved(BRANCHY, from, to);
         flow.in_tier(Tier::C2, BRANCHY, then).ret(BRANCHY)
     };
     let good = flow(None, Some(9), &[9]).check();
@@ -452,25 +458,28 @@ fn unresolved_stretches_are_held_to_their_ends() {
     assert_eq!(flow(None, Some(9), &[8, 9]).broken(), ["stretch"]);
     assert_eq!(flow(None, Some(5), &[]).broken(), ["return"]);
     // No path leads back.
-    let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
+    let back =
+        FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.unresolved(BRANCHY, Some(8), Some(4)).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(back.broken(), ["stretch"]);
     // None is needed where the interpreter restarts at an earlier state.
-    let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
+    let back =
+        FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.restarts(BRANCHY, 8, 4).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert!(back.check().is_clean());
     // A path exists if another activation went there.
-    let anew = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
+    let anew =
+        FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let anew = anew.unresolved_over(BRANCHY, (Some(8), Some(4)), 1).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]);
     assert!(anew.ret(BRANCHY).check().is_clean());
     // The interpreter has no unresolved stretches.
-    let flow = Flow::default().start(BRANCHY).unresolved(BRANCHY, None, None).ret(BRANCHY);
+    let flow = FlowBuilder::default().start(BRANCHY).unresolved(BRANCHY, None, None).ret(BRANCHY);
     assert_eq!(flow.broken(), ["stretch"]);
 }
 
 #[test]
 fn a_stretch_to_the_end_of_a_frame() {
-    let enter = |m| Flow::default().enter(m, Tier::C2, Entry::Upcall);
+    let enter = |m| FlowBuilder::default().enter(m, Tier::C2, Entry::Upcall);
     // THROWER ends only by an exception.
     for (exit, broken) in [(Exit::Return, &["stretch"][..]), (Exit::Unwind, &[]), (Exit::Unknown, &[])] {
         assert_eq!(enter(THROWER).unresolved(THROWER, None, None).leave(THROWER, exit).broken(), broken);
@@ -491,7 +500,7 @@ fn a_stretch_to_the_end_of_a_frame() {
 
 #[test]
 fn a_handler_at_the_end_of_a_stretch() {
-    let start = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let start = FlowBuilder::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = |to| start.clone().unresolved(CALLER, Some(0), Some(to)).catch(CALLER, to);
     assert!(flow(7).in_tier(Tier::C1, CALLER, &[7]).gap(true).check().is_clean());
     assert_eq!(flow(6).in_tier(Tier::C1, CALLER, &[6]).ret(CALLER).broken(), ["handler"]);
@@ -499,7 +508,7 @@ fn a_handler_at_the_end_of_a_stretch() {
 
 #[test]
 fn an_exception_caught_in_a_stretch() {
-    let start = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let start = FlowBuilder::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = start.enter(LEAF, Tier::C1, Entry::Call).leave(LEAF, Exit::Unwind);
     let stretch = |to| flow.clone().unresolved(CALLER, Some(0), Some(to)).in_tier(Tier::C1, CALLER, &[to]);
     let report = stretch(9).ret(CALLER).check();
@@ -512,7 +521,7 @@ fn an_exception_caught_in_a_stretch() {
 #[test]
 fn a_gap_resets_as_much_as_it_must() {
     // The stack is lost: the checker believes whatever follows, but it must begin with a frame.
-    let start = Flow::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
+    let start = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
     let found =
         start.clone().enter(BRANCHY, Tier::Interpreter, Entry::Found).at(BRANCHY, &[5, 9]).ret(BRANCHY);
     let report = found.check();
@@ -526,37 +535,38 @@ fn a_gap_resets_as_much_as_it_must() {
     assert!(report.is_clean() && report.resets[Reset::CallerUnknown.name()] == 1, "{}", report.text());
     // An inlined frame may be found directly on a found one, but not on one of which something
     // is known.
-    let begun = Flow::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
+    let begun = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
     let outer = begun.clone().enter(CALLER, Tier::C1, Entry::Found);
-    let inner = |f: Flow| f.enter(LEAF, Tier::C1, Entry::Found).gap(true);
+    let inner = |f: FlowBuilder| f.enter(LEAF, Tier::C1, Entry::Found).gap(true);
     assert!(inner(outer.clone()).check().is_clean());
     let known = begun.enter(CALLER, Tier::C1, Entry::Found).gap(false).enter(BRANCHY, Tier::C1, Entry::Call);
     assert_eq!(inner(known).broken(), ["call-site"]);
     assert_eq!(outer.enter(LEAF, Tier::C2, Entry::Found).gap(true).broken()[0], "call-site");
     // The stack is kept: the frames below are still checked.
-    let kept = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).gap(false).at(LEAF, &[1]).ret(LEAF);
+    let kept =
+        FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).gap(false).at(LEAF, &[1]).ret(LEAF);
     assert!(kept.clone().at(CALLER, &[3]).call(BRANCHY).gap(true).check().is_clean());
     assert_eq!(kept.at(CALLER, &[6]).ret(CALLER).broken(), ["mid-block"]);
 }
 
 #[test]
 fn frames_are_lost_only_in_front_of_a_gap() {
-    let flow = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::Lost);
+    let flow = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::Lost);
     assert_eq!(flow.clone().at(CALLER, &[3]).broken()[0], "lost");
     assert!(flow.leave(CALLER, Exit::Lost).check().is_clean());
 }
 
 #[test]
 fn only_inferred_frames_are_lost_in_front_of_a_found_one() {
-    let start = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]);
+    let start = FlowBuilder::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]);
     let orphan = EventKind::Orphan(Orphan::Bytecode { opcode: 0, taken: None });
-    let goes_on = |f: Flow| {
+    let goes_on = |f: FlowBuilder| {
         let found =
             f.clone().enter(BRANCHY, Tier::Interpreter, Entry::Found).at(BRANCHY, &[5, 9]).ret(BRANCHY);
         assert_eq!(found.broken(), f.clone().event(orphan.clone()).broken());
         found.broken()
     };
-    let lost = |f: Flow, m, inferred| match inferred {
+    let lost = |f: FlowBuilder, m, inferred| match inferred {
         true => f.leave(m, Exit::Lost).inferred(),
         false => f.leave(m, Exit::Lost),
     };
@@ -572,7 +582,7 @@ fn only_inferred_frames_are_lost_in_front_of_a_found_one() {
 
 #[test]
 fn time_continues() {
-    let flow = Flow::default().event(EventKind::Time(Tsc(5))).event(EventKind::Time(Tsc(5)));
+    let flow = FlowBuilder::default().event(EventKind::Time(Tsc(5))).event(EventKind::Time(Tsc(5)));
     assert!(flow.check().is_clean());
     assert_eq!(flow.event(EventKind::Time(Tsc(4))).broken(), ["time"]);
 }
@@ -595,8 +605,8 @@ fn findings_say_where_and_only_the_first_are_kept() {
     assert_eq!((f.frames[0].bci, f.frames[0].opcode, f.frames[1].bci), (Some(1), Some("ifeq"), Some(3)));
     assert!(f.what.contains("bci 5 (goto) follows bci 1 (ifeq), which leads to 4, 8"), "{}", f.what);
     assert!(f.text().contains("called from a.A.caller()V @3 invokestatic"), "{}", f.text());
-    let many = (0..50).fold(Flow::default().start(LEAF), |flow, _| flow.at(LEAF, &[1]));
-    let report = many.check_with(Options { keep: 3 });
+    let many = (0..50).fold(FlowBuilder::default().start(LEAF), |flow, _| flow.at(LEAF, &[1]));
+    let report = many.check_with(CheckOptions { keep: 3 });
     assert_eq!((report.first.len(), report.findings), (3, 51));
     assert!(report.text().contains("and 48 more findings"));
     assert_eq!(report.resets[Reset::AfterFinding.name()], 51);

@@ -64,7 +64,7 @@ impl MarksAnalysis {
 
 /// An activation and the bytecode it executes.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct MarksFrame {
     method: MethodId,
     last: Option<Bci>,
 }
@@ -73,9 +73,9 @@ struct Frame {
 #[derive(Debug, Default)]
 pub struct MarksThread {
     marks: MarkTable,
-    frames: Vec<Frame>,
+    frames: Vec<MarksFrame>,
     /// Activations that continue as frames of another kind.
-    replaced: Vec<Frame>,
+    replaced: Vec<MarksFrame>,
     unresolved: u64,
 }
 
@@ -87,11 +87,11 @@ impl MarksThread {
             EventKind::Run { .. } => {}
             EventKind::Enter { method, entry: Entry::Osr | Entry::Deoptimisation, .. } => {
                 let kept = self.replaced.pop().filter(|f| f.method == method);
-                self.frames.push(kept.unwrap_or(Frame { method, last: None }));
+                self.frames.push(kept.unwrap_or(MarksFrame { method, last: None }));
             }
             EventKind::Enter { method, .. } => {
                 self.replaced.clear();
-                self.frames.push(Frame { method, last: None });
+                self.frames.push(MarksFrame { method, last: None });
             }
             EventKind::Leave { exit, .. } => {
                 let frame = self.frames.pop();
@@ -122,7 +122,7 @@ impl MarksThread {
         let before = match self.frames.last_mut() {
             Some(top) if top.method == method => top.last.replace(bci),
             _ => {
-                self.frames.push(Frame { method, last: Some(bci) });
+                self.frames.push(MarksFrame { method, last: Some(bci) });
                 None
             }
         };

@@ -27,7 +27,7 @@ pub use marks::MarksAnalysis;
 
 use listing::{ListedMethod, Operation, State};
 use marks::{BEGUN, Marks, WENT_ON};
-use rules::{Site, Treatment, filter, instruction_count, probes, replay};
+use rules::{JacocoSite, Treatment, filter, instruction_count, probes, replay};
 
 /// Why the flow's own counters differ from JaCoCo's, in instructions and branches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -64,7 +64,7 @@ pub struct Probes {
 
 /// The figures of a method, a class or all classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Figures {
+pub struct JacocoFigures {
     /// As JaCoCo publishes them.
     pub jacoco: Counters,
     /// JaCoCo's arithmetic over the probes that the flow passes.
@@ -83,11 +83,11 @@ pub struct Figures {
 
 /// A method with a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct JacocoDifference {
     /// Qualified name.
     pub method: String,
     /// Its figures.
-    pub figures: Figures,
+    pub figures: JacocoFigures,
     /// The first probes that differ, for display.
     pub probes: Vec<String>,
     /// The arithmetic does not give JaCoCo's counters even from JaCoCo's probes.
@@ -100,11 +100,11 @@ pub struct JacocoComparison {
     /// JaCoCo's version.
     pub version: String,
     /// Sum over the classes.
-    pub total: Figures,
+    pub total: JacocoFigures,
     /// By binary name.
-    pub classes: BTreeMap<String, Figures>,
+    pub classes: BTreeMap<String, JacocoFigures>,
     /// Methods that differ; at most [`JacocoComparison::SHOWN`].
-    pub differences: Vec<Difference>,
+    pub differences: Vec<JacocoDifference>,
     /// Classes that were not compared, by reason.
     pub left_out: BTreeMap<String, Vec<String>>,
     /// Methods that were not compared, by reason.
@@ -170,7 +170,7 @@ impl JacocoComparison {
         ours: &HashMap<(&str, &str), Vec<MethodId>>,
         theirs: &[ListedMethod],
     ) {
-        let mut sum = Figures::default();
+        let mut sum = JacocoFigures::default();
         for listed in theirs {
             let Some(operations) = &listed.operations else {
                 *self.methods_left_out.entry("with subroutines, which JaCoCo rewrites").or_default() += 1;
@@ -192,12 +192,12 @@ impl JacocoComparison {
                 a.ways.iter_mut().zip(&b.ways).for_each(|(a, b)| *a |= b);
                 a
             });
-            let view = View { shape, marks: marks.unwrap_or_default() };
+            let view = MethodMarks { shape, marks: marks.unwrap_or_default() };
             let (figures, difference) = compare(&view, listed, operations);
             sum.add(&figures);
             if let Some((probes, arithmetic)) = difference.filter(|_| self.differences.len() < Self::SHOWN) {
                 let method = format!("{}.{}{}", name.replace('/', "."), listed.name, listed.descriptor);
-                self.differences.push(Difference { method, figures, probes, arithmetic });
+                self.differences.push(JacocoDifference { method, figures, probes, arithmetic });
             }
         }
         self.total.add(&sum);
@@ -205,7 +205,7 @@ impl JacocoComparison {
     }
 }
 
-impl Figures {
+impl JacocoFigures {
     fn add(&mut self, other: &Self) {
         self.jacoco.add(&other.jacoco);
         self.by_rule.add(&other.by_rule);
@@ -227,12 +227,12 @@ impl Figures {
 }
 
 /// The flow's marks of one method, by number of instruction.
-struct View<'a> {
+struct MethodMarks<'a> {
     shape: &'a Shape,
     marks: Marks,
 }
 
-impl View<'_> {
+impl MethodMarks<'_> {
     fn mark(&self, at: usize) -> u8 {
         let bci = self.shape.starts.get(at).map_or(usize::MAX, |b| usize::from(b.get()));
         self.marks.bcis.get(bci).copied().unwrap_or(0)
@@ -257,24 +257,26 @@ impl View<'_> {
         })
     }
     /// Whether the flow passed the site; `None` if the flow cannot tell.
-    fn hit(&self, site: Site) -> Option<bool> {
+    fn hit(&self, site: JacocoSite) -> Option<bool> {
         match site {
-            Site::Before(at) => Some(self.began(at)),
-            Site::Behind(at) | Site::Way(at, _) if self.has_one_way(at) => (!self.began(at)).then_some(false),
-            Site::Behind(at) => Some(self.went(at, at + 1).unwrap_or(self.mark(at) & WENT_ON != 0)),
+            JacocoSite::Before(at) => Some(self.began(at)),
+            JacocoSite::Behind(at) | JacocoSite::Way(at, _) if self.has_one_way(at) => {
+                (!self.began(at)).then_some(false)
+            }
+            JacocoSite::Behind(at) => Some(self.went(at, at + 1).unwrap_or(self.mark(at) & WENT_ON != 0)),
             // A goto has one way only.
-            Site::Way(at, to) => Some(self.went(at, to).unwrap_or_else(|| self.began(at))),
+            JacocoSite::Way(at, to) => Some(self.went(at, to).unwrap_or_else(|| self.began(at))),
         }
     }
     fn has_one_way(&self, at: usize) -> bool {
         self.shape.starts.get(at).is_some_and(|bci| self.shape.one_way.binary_search(bci).is_ok())
     }
-    fn describe(&self, site: Site) -> String {
+    fn describe(&self, site: JacocoSite) -> String {
         let bci = |at: usize| self.shape.starts.get(at).map_or_else(|| "end".into(), ToString::to_string);
         match site {
-            Site::Before(at) => format!("before @{}", bci(at)),
-            Site::Behind(at) => format!("between @{} and @{}", bci(at), bci(at + 1)),
-            Site::Way(at, to) => format!("on the way from @{} to @{}", bci(at), bci(to)),
+            JacocoSite::Before(at) => format!("before @{}", bci(at)),
+            JacocoSite::Behind(at) => format!("between @{} and @{}", bci(at), bci(at + 1)),
+            JacocoSite::Way(at, to) => format!("on the way from @{} to @{}", bci(at), bci(to)),
         }
     }
 }
@@ -282,12 +284,12 @@ impl View<'_> {
 /// The figures of a method. If something differs, also the probes that differ, and whether the
 /// arithmetic is wrong.
 fn compare(
-    view: &View<'_>,
+    view: &MethodMarks<'_>,
     listed: &ListedMethod,
     operations: &[Operation],
-) -> (Figures, Option<(Vec<String>, bool)>) {
+) -> (JacocoFigures, Option<(Vec<String>, bool)>) {
     const NAMED: usize = 5;
-    let mut figures = Figures { methods: 1, ..Figures::default() };
+    let mut figures = JacocoFigures { methods: 1, ..JacocoFigures::default() };
     let mut named = Vec::new();
     for (site, probe) in probes(operations) {
         let p = &mut figures.probes;
@@ -318,7 +320,7 @@ fn compare(
 
 /// Adds the flow's own counters, and the reasons for their difference to those by JaCoCo's
 /// rules.
-fn reasons(view: &View<'_>, ours: &rules::Filtered, figures: &mut Figures) {
+fn reasons(view: &MethodMarks<'_>, ours: &rules::Filtered, figures: &mut JacocoFigures) {
     for (at, instruction) in ours.instructions.iter().enumerate() {
         let began = Count { covered: u64::from(view.began(at)), present: 1 };
         let flow = Counters { instructions: began, branches: view.ways(at) };

@@ -12,7 +12,7 @@ use crate::jacoco::listing::{Count, Counters, Filter, Operation, Probe};
 
 /// The site of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Site {
+pub(crate) enum JacocoSite {
     /// Between this instruction and the next.
     Behind(usize),
     /// Before this instruction.
@@ -60,7 +60,7 @@ pub(crate) fn instruction_count(operations: &[Operation]) -> usize {
 }
 
 /// Every probe of a method with its site.
-pub(crate) fn probes(operations: &[Operation]) -> Vec<(Site, Probe)> {
+pub(crate) fn probes(operations: &[Operation]) -> Vec<(JacocoSite, Probe)> {
     let mut found = Vec::new();
     replay(operations, |site, probe| {
         found.push((site, probe));
@@ -70,21 +70,24 @@ pub(crate) fn probes(operations: &[Operation]) -> Vec<(Site, Probe)> {
 }
 
 /// The instructions of a method if exactly the probes were hit for which `hit` returns true.
-pub(crate) fn replay(operations: &[Operation], mut hit: impl FnMut(Site, Probe) -> bool) -> Vec<Instruction> {
-    let mut walk = Walk::default();
+pub(crate) fn replay(
+    operations: &[Operation],
+    mut hit: impl FnMut(JacocoSite, Probe) -> bool,
+) -> Vec<Instruction> {
+    let mut walk = ControlWalk::default();
     for operation in operations {
         match *operation {
             Operation::Plain(n) => (0..n).for_each(|_| walk.instruction()),
             Operation::Unreached => walk.current = None,
             Operation::Between(probe) => {
                 if let Some(at) = walk.current.take() {
-                    walk.probe(at, 0, hit(Site::Behind(at), probe));
+                    walk.probe(at, 0, hit(JacocoSite::Behind(at), probe));
                 }
             }
             Operation::Exit(probe) => {
                 walk.instruction();
                 let at = walk.all.len() - 1;
-                walk.probe(at, 0, hit(Site::Before(at), probe));
+                walk.probe(at, 0, hit(JacocoSite::Before(at), probe));
             }
             Operation::Jump { target, probe } => {
                 walk.instruction();
@@ -98,14 +101,14 @@ pub(crate) fn replay(operations: &[Operation], mut hit: impl FnMut(Site, Probe) 
 }
 
 #[derive(Default)]
-struct Walk {
+struct ControlWalk {
     all: Vec<Instruction>,
     /// The instruction from which control can reach the next one.
     current: Option<usize>,
     jumps: Vec<(usize, usize, u32)>,
 }
 
-impl Walk {
+impl ControlWalk {
     fn instruction(&mut self) {
         self.all.push(Instruction::default());
         let new = self.all.len() - 1;
@@ -119,11 +122,11 @@ impl Walk {
         branch: u32,
         target: usize,
         probe: Option<Probe>,
-        hit: &mut impl FnMut(Site, Probe) -> bool,
+        hit: &mut impl FnMut(JacocoSite, Probe) -> bool,
     ) {
         let Some(at) = self.all.len().checked_sub(1) else { return };
         match probe {
-            Some(probe) => self.probe(at, branch, hit(Site::Way(at, target), probe)),
+            Some(probe) => self.probe(at, branch, hit(JacocoSite::Way(at, target), probe)),
             None => self.jumps.push((at, target, branch)),
         }
     }
@@ -267,8 +270,8 @@ mod tests {
 
     #[test]
     fn probes_have_sites() {
-        let sites: Vec<Site> = probes(&branchy([HIT; 3])).iter().map(|p| p.0).collect();
-        assert_eq!(sites, [Site::Way(3, 5), Site::Behind(4), Site::Before(5)]);
+        let sites: Vec<JacocoSite> = probes(&branchy([HIT; 3])).iter().map(|p| p.0).collect();
+        assert_eq!(sites, [JacocoSite::Way(3, 5), JacocoSite::Behind(4), JacocoSite::Before(5)]);
         assert_eq!(instruction_count(&branchy([HIT; 3])), 6);
     }
 

@@ -2,7 +2,7 @@
 
 //! The comparison as text.
 
-use crate::jacoco::{Count, Difference, JacocoComparison};
+use crate::jacoco::{Count, JacocoComparison, JacocoDifference};
 use jportal_plain::line;
 use jportal_plain::table::{Align, percent, table};
 
@@ -97,7 +97,7 @@ fn cell(c: Count) -> String {
     format!("{}/{}", c.covered, c.present)
 }
 
-fn difference(d: &Difference) -> String {
+fn difference(d: &JacocoDifference) -> String {
     let f = &d.figures;
     let mut text = format!(
         "{}: JaCoCo {} and {}, flow {} and {}\n",

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 
 use jportal_flow::{Cause, Tally, Tier};
 
-use crate::circumstance::{Behind, ByTier, Groups, Hidden, Kind, group};
+use crate::circumstance::{Behind, ByTier, Groups, Hidden, MismatchKind, group};
 use crate::verify::log::{LogError, ProbeLog};
 use crate::verify::place::{best_place, first_place};
 use crate::verify::probes::Hit;
@@ -73,7 +73,7 @@ pub(crate) struct Disagreement {
 
 /// The figures of one thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct AlignmentFigures {
     /// Entries of the log.
     pub(crate) log: u64,
     /// Hits of the flow.
@@ -152,7 +152,7 @@ pub(crate) struct Aligner {
     last_place: Option<u64>,
     /// The last hit that agreed.
     last: Option<Hit>,
-    out: Outcome,
+    out: AlignmentFigures,
 }
 
 impl Aligner {
@@ -170,7 +170,7 @@ impl Aligner {
             consumed: 0,
             last_place: None,
             last: None,
-            out: Outcome::default(),
+            out: AlignmentFigures::default(),
         }
     }
 
@@ -285,7 +285,7 @@ impl Aligner {
 
     /// The flow is complete. `cut_off`: the thread was still running when the recording
     /// ended, so that log and flow may differ by the probe it was just executing.
-    pub(crate) fn finish(mut self, cut_off: bool) -> Outcome {
+    pub(crate) fn finish(mut self, cut_off: bool) -> AlignmentFigures {
         if cut_off && self.queue.len() == 1 && self.front().is_none() {
             self.queue.clear();
             self.out.flow -= 1;
@@ -558,15 +558,16 @@ impl Aligner {
         let matched = self.out.matched.total();
         if self.last_place != Some(matched) {
             self.out.mismatches += 1;
-            let key = (tier, Kind::of(missing, extra), at.map_or(Behind::default(), |h| h.behind));
+            let key = (tier, MismatchKind::of(missing, extra), at.map_or(Behind::default(), |h| h.behind));
             group(&mut self.out.groups, key, (missing, extra), disagreement);
         }
         self.last_place = Some(matched);
         self.out.first.get_or_insert(disagreement);
     }
 
-    fn rest_of_log(&mut self) -> Rest {
-        let mut rest = Rest { count: self.window.len() as u64, first: self.window.drain(..).collect() };
+    fn rest_of_log(&mut self) -> UnreachedEntries {
+        let mut rest =
+            UnreachedEntries { count: self.window.len() as u64, first: self.window.drain(..).collect() };
         while self.log.as_ref().is_some_and(|l| !l.is_done()) {
             self.fill(WINDOW);
             rest.count += self.window.len() as u64;
@@ -578,7 +579,7 @@ impl Aligner {
 }
 
 /// The log entries that the flow never reached.
-struct Rest {
+struct UnreachedEntries {
     count: u64,
     /// At most [`WINDOW`] of them.
     first: Vec<u32>,

@@ -46,13 +46,13 @@ fn hand(a: &mut Aligner, flow: &[u32]) {
     }
 }
 
-fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
+fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> AlignmentFigures {
     let mut a = aligner(log);
     hand(&mut a, flow);
     a.finish(cut_off)
 }
 
-fn align(flow: &[u32], log: &[u32]) -> Outcome {
+fn align(flow: &[u32], log: &[u32]) -> AlignmentFigures {
     let out = align_as(flow, log, false);
     let matched = out.matched.total();
     assert_eq!(out.log, log.len() as u64, "every log entry is counted");
@@ -153,7 +153,7 @@ fn what_a_gap_swallowed_is_lost_and_no_mismatch() {
     assert_eq!((align(&flow, &log).lost, align(&flow, &log).mismatches), (7, 0));
 }
 
-fn align_part(flow: &[u32], log: &[u32]) -> Outcome {
+fn align_part(flow: &[u32], log: &[u32]) -> AlignmentFigures {
     let source = ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, log)))).unwrap();
     let mut a = Aligner::of_part(Some(source));
     hand(&mut a, flow);

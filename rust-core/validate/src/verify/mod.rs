@@ -25,7 +25,7 @@ use crate::circumstance::{
     ByTier, Groups, Hidden, MismatchGroup, UnresolvedGroup, group, mismatch_groups, mismatch_text,
     unresolved_groups, unresolved_text,
 };
-use align::{Aligner, Disagreement, Outcome};
+use align::{Aligner, AlignmentFigures, Disagreement};
 pub use log::{LogError, ProbeLog};
 pub use probes::Probes;
 use probes::{HitFinder, Passed};
@@ -142,7 +142,7 @@ pub struct Verdict {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProbeContext {
     methods: Arc<MethodTable>,
     probes: Probes,
 }
@@ -164,7 +164,7 @@ struct Lane {
 
 /// The sums that are not sums of the threads' figures.
 #[derive(Debug, Default)]
-struct Sums {
+struct VerifierSums {
     unresolved: UnresolvedCounts,
     hidden: Hidden,
     groups: Groups<Mismatch>,
@@ -182,15 +182,15 @@ fn locked(lane: &SharedLane) -> MutexGuard<'_, Lane> {
 /// again as `DestroyJavaVM`. Flows that share an OS thread must be given in order.
 #[derive(Debug)]
 pub struct Verifier {
-    shared: Shared,
+    shared: ProbeContext,
     exits: Vec<(Tid, Tsc)>,
     part: bool,
-    open: Mutex<Open>,
+    open: Mutex<LaneAssignment>,
 }
 
 /// The logs without a lane, and the lanes.
 #[derive(Debug)]
-struct Open {
+struct LaneAssignment {
     logs: Vec<ProbeLog>,
     lanes: Vec<(u32, SharedLane)>,
 }
@@ -200,8 +200,8 @@ impl Verifier {
     pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
         let probes = Probes::find(&methods);
         logs.sort_by_key(|l| (l.tid, l.first_tsc));
-        let open = Mutex::new(Open { logs, lanes: Vec::new() });
-        Self { shared: Shared { methods, probes }, exits, part: false, open }
+        let open = Mutex::new(LaneAssignment { logs, lanes: Vec::new() });
+        Self { shared: ProbeContext { methods, probes }, exits, part: false, open }
     }
 
     /// The recording covers a part of the run: probes before and after it are not missing, and
@@ -252,7 +252,7 @@ impl Verifier {
 
     /// The verdict. Logs of threads without a flow count as missing.
     pub fn finish(self) -> Verdict {
-        let (mut threads, mut sums) = (Vec::new(), Sums::default());
+        let (mut threads, mut sums) = (Vec::new(), VerifierSums::default());
         let open = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
         // The threads' states, which share the lanes, have been merged.
         for lane in open.lanes.into_iter().filter_map(|(_, lane)| Arc::into_inner(lane)) {
@@ -271,7 +271,7 @@ impl Verifier {
 }
 
 impl Lane {
-    fn events(&mut self, shared: &Shared, started: Tsc, events: &[Event]) {
+    fn events(&mut self, shared: &ProbeContext, started: Tsc, events: &[Event]) {
         if self.flows.last().is_none_or(|f| f.0 != started) {
             let open = self.hits.end();
             self.passed(open);
@@ -300,7 +300,7 @@ impl Lane {
             Some(Passed::Perhaps(hit)) => self.aligner.perhaps(hit),
         }
     }
-    fn finish(mut self, shared: &Shared, sums: &mut Sums) -> Option<ThreadVerdict> {
+    fn finish(mut self, shared: &ProbeContext, sums: &mut VerifierSums) -> Option<ThreadVerdict> {
         let open = self.hits.end();
         self.passed(open);
         let outcome = self.aligner.finish(self.cut_off);
@@ -332,7 +332,7 @@ impl Analysis for Verifier {
     }
 }
 
-impl Shared {
+impl ProbeContext {
     fn place(&self, id: u32) -> ProbePlace {
         let place = self.probes.place(id);
         let method = place.and_then(|(m, _)| self.methods.get(m));
@@ -366,8 +366,8 @@ impl Shared {
         tid: u32,
         name: String,
         flows: &[(Tsc, u64)],
-        o: &Outcome,
-        sums: &mut Sums,
+        o: &AlignmentFigures,
+        sums: &mut VerifierSums,
     ) -> Option<ThreadVerdict> {
         if o.log == 0 && o.flow == 0 && o.error.is_none() {
             return None;
@@ -401,7 +401,7 @@ impl Shared {
             name,
         })
     }
-    fn verdict(&self, threads: Vec<ThreadVerdict>, sums: &Sums) -> Verdict {
+    fn verdict(&self, threads: Vec<ThreadVerdict>, sums: &VerifierSums) -> Verdict {
         let sum = |f: fn(&ThreadVerdict) -> u64| threads.iter().map(f).sum::<u64>();
         let mut matched_by = Tally::default();
         let mut tiers = ByTier::default();

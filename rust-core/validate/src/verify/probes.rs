@@ -122,7 +122,7 @@ pub(crate) enum Passed {
 
 /// A probe call that began.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct ProbeCall {
     id: u32,
     at: (MethodId, Bci),
     event: u64,
@@ -132,9 +132,9 @@ struct Call {
 
 /// A frame of the flow.
 #[derive(Clone, Copy, Debug)]
-enum Frame {
+enum ProbeFrame {
     /// Of Java code, with the probe call that began last, until its callee is entered.
-    Java(Option<Call>),
+    Java(Option<ProbeCall>),
     /// Of the probe's native method, with its hit until that is reported.
     Probe(Option<Hit>),
 }
@@ -147,10 +147,10 @@ enum Frame {
 #[derive(Debug, Default)]
 pub(crate) struct HitFinder {
     events: u64,
-    frames: Vec<Frame>,
+    frames: Vec<ProbeFrame>,
     /// Frames that continue as frames of another kind, the last one on top: method, and the
     /// call that the new frame takes over.
-    replaced: Vec<(MethodId, Option<Call>)>,
+    replaced: Vec<(MethodId, Option<ProbeCall>)>,
     pub(crate) circumstances: Circumstances,
 }
 
@@ -164,8 +164,13 @@ impl HitFinder {
             EventKind::Time(_) => None,
             EventKind::Bytecode { method, bci, tier } => {
                 let id = probes.at(method, bci);
-                let call =
-                    id.map(|id| Call { id, at: (method, bci), event: index, provenance: e.provenance, tier });
+                let call = id.map(|id| ProbeCall {
+                    id,
+                    at: (method, bci),
+                    event: index,
+                    provenance: e.provenance,
+                    tier,
+                });
                 self.step((method, bci), call)
             }
             EventKind::Run { method, first, .. } => self.step((method, first), None),
@@ -206,11 +211,11 @@ impl HitFinder {
 
     /// A bytecode of the top frame; `call` if it is a probe call.
     #[inline]
-    fn step(&mut self, at: (MethodId, Bci), call: Option<Call>) -> Option<Passed> {
+    fn step(&mut self, at: (MethodId, Bci), call: Option<ProbeCall>) -> Option<Passed> {
         self.replaced.clear();
-        let Some(Frame::Java(last)) = self.frames.last_mut() else {
+        let Some(ProbeFrame::Java(last)) = self.frames.last_mut() else {
             // The frame was on the stack before the trace, or has no `Enter` event.
-            self.frames.push(Frame::Java(call));
+            self.frames.push(ProbeFrame::Java(call));
             return None;
         };
         let before = std::mem::replace(last, call);
@@ -223,16 +228,16 @@ impl HitFinder {
         let frame = match entry {
             Entry::Osr | Entry::Deoptimisation => {
                 let own = self.replaced.pop_if(|(m, _)| *m == method);
-                Frame::Java(own.and_then(|(_, call)| call))
+                ProbeFrame::Java(own.and_then(|(_, call)| call))
             }
             Entry::Call if is_probe => {
                 let call = match self.frames.last_mut() {
-                    Some(Frame::Java(call)) => call.take(),
-                    Some(Frame::Probe(_)) | None => None,
+                    Some(ProbeFrame::Java(call)) => call.take(),
+                    Some(ProbeFrame::Probe(_)) | None => None,
                 };
-                Frame::Probe(call.map(|call| self.hit(call, index)))
+                ProbeFrame::Probe(call.map(|call| self.hit(call, index)))
             }
-            Entry::Call | Entry::Upcall | Entry::Found => Frame::Java(None),
+            Entry::Call | Entry::Upcall | Entry::Found => ProbeFrame::Java(None),
         };
         self.frames.push(frame);
     }
@@ -241,24 +246,24 @@ impl HitFinder {
         match (self.frames.pop()?, exit) {
             // Either the method had no stack left and logged nothing, or Thread.stop hit it,
             // which it notices only after it has logged.
-            (Frame::Probe(hit), Exit::Unwind) => hit.map(Passed::Perhaps),
-            (Frame::Probe(hit), _) => hit.map(Passed::Hit),
-            (Frame::Java(call), Exit::Replaced) => {
+            (ProbeFrame::Probe(hit), Exit::Unwind) => hit.map(Passed::Perhaps),
+            (ProbeFrame::Probe(hit), _) => hit.map(Passed::Hit),
+            (ProbeFrame::Java(call), Exit::Replaced) => {
                 self.replaced.push((method, call));
                 None
             }
-            (Frame::Java(call), Exit::Lost | Exit::Unknown) => {
+            (ProbeFrame::Java(call), Exit::Lost | Exit::Unknown) => {
                 call.map(|call| Passed::Perhaps(self.hit(call, call.event)))
             }
-            (Frame::Java(_), Exit::Unwind | Exit::Return | Exit::PopFrame | Exit::EarlyReturn) => None,
+            (ProbeFrame::Java(_), Exit::Unwind | Exit::Return | Exit::PopFrame | Exit::EarlyReturn) => None,
         }
     }
 
     /// The next event of the top frame is not known.
     fn interrupt(&mut self) -> Option<Passed> {
         match self.frames.last_mut()? {
-            Frame::Probe(hit) => hit.take().map(Passed::Hit),
-            Frame::Java(call) => {
+            ProbeFrame::Probe(hit) => hit.take().map(Passed::Hit),
+            ProbeFrame::Java(call) => {
                 let call = call.take()?;
                 Some(Passed::Perhaps(self.hit(call, call.event)))
             }
@@ -266,7 +271,7 @@ impl HitFinder {
     }
 
     fn forget_call(&mut self) {
-        if let Some(Frame::Java(call)) = self.frames.last_mut() {
+        if let Some(ProbeFrame::Java(call)) = self.frames.last_mut() {
             *call = None;
         }
     }
@@ -276,8 +281,8 @@ impl HitFinder {
         self.replaced.clear();
     }
 
-    fn hit(&mut self, call: Call, event: u64) -> Hit {
-        let Call { id, provenance, tier, .. } = call;
+    fn hit(&mut self, call: ProbeCall, event: u64) -> Hit {
+        let ProbeCall { id, provenance, tier, .. } = call;
         let (behind, loose) = (self.circumstances.take(), self.circumstances.take_hole());
         Hit { id, event, provenance, tier, behind, loose, holed: false }
     }

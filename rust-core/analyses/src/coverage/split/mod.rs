@@ -22,7 +22,7 @@ use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Tally, ThreadInfo};
 use jportal_units::MethodId;
 
-use crate::blocks::{Code, Counter, Facts, MethodCounts, Table};
+use crate::blocks::{Code, ExecutionCounter, Facts, MethodCounts, Table};
 use crate::hidden::{Hidden, Inlined};
 use crate::names::Naming;
 
@@ -42,7 +42,7 @@ struct Cell {
 
 /// A bucket that ended.
 #[derive(Debug)]
-struct Ended {
+struct EndedBucket {
     /// The method whose activation it is.
     method: MethodId,
     /// Beginning and end were seen.
@@ -64,7 +64,7 @@ struct Rest {
 #[derive(Debug)]
 struct ThreadBuckets {
     thread: ThreadInfo,
-    buckets: Vec<Ended>,
+    buckets: Vec<EndedBucket>,
 }
 
 /// Collects coverage per bucket from the flows of all threads.
@@ -114,7 +114,7 @@ impl SplitAnalysis {
 
 /// The bucket that is open.
 #[derive(Debug)]
-struct Open {
+struct OpenBucket {
     method: MethodId,
     /// Number of frames below the activation.
     below: usize,
@@ -128,11 +128,11 @@ struct Open {
 pub struct SplitThread {
     thread: ThreadInfo,
     /// Counts into the open bucket, or outside of all.
-    counter: Counter,
+    counter: ExecutionCounter,
     /// The other table: outside of all buckets while one is open, otherwise an empty one.
     idle: Table,
-    open: Option<Open>,
-    buckets: Vec<Ended>,
+    open: Option<OpenBucket>,
+    buckets: Vec<EndedBucket>,
     outside: Hidden,
     further: Rest,
 }
@@ -142,7 +142,7 @@ impl SplitThread {
         let below = self.counter.follower.stack().depth();
         self.outside.merge(self.counter.follower.take());
         std::mem::swap(&mut self.counter.table, &mut self.idle);
-        self.open = Some(Open { method, below, complete, given_up: false });
+        self.open = Some(OpenBucket { method, below, complete, given_up: false });
     }
     fn end(&mut self, code: &Code, limit: usize, complete: bool) {
         let Some(open) = self.open.take() else { return };
@@ -160,7 +160,7 @@ impl SplitThread {
             add_cells(code, method, &counts, &mut cells);
         }
         let complete = complete && open.complete;
-        self.buckets.push(Ended { method: open.method, complete, cells: cells.into(), hidden });
+        self.buckets.push(EndedBucket { method: open.method, complete, cells: cells.into(), hidden });
     }
 }
 

@@ -11,7 +11,7 @@ use jportal_plain::table::{Align, table};
 use jportal_units::MethodId;
 use serde::Serialize;
 
-use super::{Cell, Ended, Rest, SplitAnalysis, add_cells};
+use super::{Cell, EndedBucket, Rest, SplitAnalysis, add_cells};
 use crate::blocks::{Facts, State, perhaps};
 use crate::hidden::{Account, Hidden, Inexact};
 use crate::names::Names;
@@ -132,7 +132,7 @@ pub struct SplitRow<'a> {
 }
 
 /// What the buckets have in common.
-struct Scope<'a> {
+struct SplitContext<'a> {
     analysis: &'a SplitAnalysis,
     names: Names<'a>,
     account: Account<'a>,
@@ -147,7 +147,7 @@ type ByLine = BTreeMap<SplitLine, (Tally, Tally, bool)>;
 impl SplitAnalysis {
     /// The report over the lines of the methods that `wanted` accepts.
     pub fn report(&self, wanted: impl Fn(&Method) -> bool) -> Split {
-        let mut scope = Scope::new(self, wanted);
+        let mut scope = SplitContext::new(self, wanted);
         let mut threads: Vec<_> = self.threads.iter().collect();
         threads.sort_by_key(|of| (of.thread.started, of.thread.tid));
         let mut numbers: HashMap<String, u64> = HashMap::new();
@@ -195,7 +195,7 @@ fn assemble(rows: Vec<(Bucket, ByLine)>) -> Split {
     Split { exact: buckets.iter().all(|b| b.exact), lines, buckets }
 }
 
-impl<'a> Scope<'a> {
+impl<'a> SplitContext<'a> {
     fn new(analysis: &'a SplitAnalysis, wanted: impl Fn(&Method) -> bool) -> Self {
         let code = &analysis.code;
         Self {
@@ -209,7 +209,7 @@ impl<'a> Scope<'a> {
     fn is_wanted(&self, method: MethodId) -> bool {
         self.wanted.get(method.get() as usize).copied().unwrap_or(false)
     }
-    fn number(&self, numbers: &mut HashMap<String, u64>, ended: &Ended) -> String {
+    fn number(&self, numbers: &mut HashMap<String, u64>, ended: &EndedBucket) -> String {
         let name = self.names.get(ended.method).qualified();
         let number = numbers.entry(name.clone()).or_default();
         *number += 1;

@@ -14,7 +14,7 @@ use super::*;
 use crate::blocks::State;
 use crate::blocks::interpreter::{foo, run, thr};
 use crate::coverage::CoverageAnalysis;
-use crate::run_tests::{Flow, in_runs};
+use crate::run_tests::{RandomFlow, in_runs};
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, methods};
 
 fn split_by(name: &'static str, methods: &MethodTable, events: &[Event]) -> Split {
@@ -68,7 +68,7 @@ fn nested_activations_belong_to_the_outermost() {
 fn buckets_add_up_to_the_whole() {
     let methods = crate::run_tests::methods();
     for seed in 0..100 {
-        let mut flow = Flow::random(seed);
+        let mut flow = RandomFlow::random(seed);
         (0..6).for_each(|_| flow.caller());
         let lined = with_lines(&methods);
         let mut whole = CoverageAnalysis::new(Arc::new(lined.clone()), Arc::default());

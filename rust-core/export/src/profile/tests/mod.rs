@@ -59,7 +59,7 @@ fn randoms() -> Vec<CallTree> {
 }
 
 /// All writers, with their names.
-type Writer = fn(&CallTree, &Options<'_>, &mut dyn Write) -> Result<(), Error>;
+type Writer = fn(&CallTree, &ProfileOptions<'_>, &mut dyn Write) -> Result<(), Error>;
 const WRITERS: [(&str, Writer); 5] = [
     ("collapsed", write_collapsed),
     ("diff", |t, o, out| write_collapsed_diff(t, t, o, out)),
@@ -71,7 +71,7 @@ const WRITERS: [(&str, Writer); 5] = [
 #[test]
 fn the_same_tree_gives_the_same_bytes() {
     for (name, write) in WRITERS {
-        let once = || written(|out| write(&foo(), &Options::default(), out));
+        let once = || written(|out| write(&foo(), &ProfileOptions::default(), out));
         assert_eq!(once(), once(), "{name}");
     }
 }
@@ -80,9 +80,9 @@ fn the_same_tree_gives_the_same_bytes() {
 fn damaged_trees_and_missing_times_are_errors() {
     let mut damaged = foo();
     damaged.nodes[2].parent = Some(6);
-    let timed = Options { weight: Weight::Time, ..Options::default() };
+    let timed = ProfileOptions { weight: Weight::Time, ..ProfileOptions::default() };
     for (name, write) in WRITERS {
-        let error = write(&damaged, &Options::default(), &mut io::sink()).unwrap_err();
+        let error = write(&damaged, &ProfileOptions::default(), &mut io::sink()).unwrap_err();
         assert!(matches!(error, Error::Tree(e) if e.node == 2), "{name}: {error}");
         if name != "otlp" {
             let error = write(&foo(), &timed, &mut io::sink()).unwrap_err();
@@ -93,8 +93,8 @@ fn damaged_trees_and_missing_times_are_errors() {
 
 #[test]
 fn an_output_that_cannot_be_written_is_an_error() {
-    struct Full;
-    impl Write for Full {
+    struct FullDisk;
+    impl Write for FullDisk {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::StorageFull.into())
         }
@@ -103,7 +103,7 @@ fn an_output_that_cannot_be_written_is_an_error() {
         }
     }
     for (name, write) in WRITERS {
-        let error = write(&foo(), &Options::default(), &mut Full).unwrap_err();
+        let error = write(&foo(), &ProfileOptions::default(), &mut FullDisk).unwrap_err();
         assert!(matches!(error, Error::Write(_)), "{name}: {error}");
     }
 }
@@ -114,7 +114,7 @@ fn numbers_that_do_not_fit_are_errors() {
     large.nodes[4].bytecodes.decoded = u64::MAX - 1000;
     large.nodes[4].tiers = Default::default();
     for write in [write_pprof as Writer, write_otlp] {
-        let error = write(&large, &Options::default(), &mut io::sink()).unwrap_err();
+        let error = write(&large, &ProfileOptions::default(), &mut io::sink()).unwrap_err();
         assert!(matches!(error, Error::TooLarge { value, .. } if value == u64::MAX - 1000), "{error}");
     }
 }
@@ -124,9 +124,9 @@ fn deep_recursion_can_be_cut() {
     let mut nodes = vec![root()];
     nodes.extend((0..50_000).map(|at| call(at, "a.B.deep(I)I", 1, 9)));
     let deep = tree(&[("main", 1)], nodes);
-    let error = write_otlp(&deep, &Options::default(), &mut io::sink()).unwrap_err();
+    let error = write_otlp(&deep, &ProfileOptions::default(), &mut io::sink()).unwrap_err();
     assert!(matches!(error, Error::TooDeep { frames: 1_250_025_000, .. }), "{error}");
-    let cut = Options { depth: Some(3), ..Options::default() };
+    let cut = ProfileOptions { depth: Some(3), ..ProfileOptions::default() };
     for (name, write) in WRITERS {
         assert!(written(|out| write(&deep, &cut, out)).len() < 3_000_000, "{name}");
     }

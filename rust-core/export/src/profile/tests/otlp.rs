@@ -5,14 +5,14 @@
 use prost::Message;
 
 use super::super::otlp_proto::{
-    Function, KeyValueAndUnit, Link, Location, Mapping, Profile, ProfilesData, ProfilesDictionary, Stack,
-    Value,
+    Function, KeyValueAndUnit, Link, Location, Mapping, Profile, ProfilesData, ProfilesDictionary,
+    SampleStack, Value,
 };
 use super::super::testing::{all_known, mixed, sources};
 use super::*;
 
 /// The profiles and the dictionary.
-fn decode(tree: &CallTree, options: &Options<'_>) -> (Vec<Profile>, ProfilesDictionary) {
+fn decode(tree: &CallTree, options: &ProfileOptions<'_>) -> (Vec<Profile>, ProfilesDictionary) {
     let data = ProfilesData::decode(&written(|out| write_otlp(tree, options, out))[..]).unwrap();
     let dictionary = data.dictionary.unwrap();
     let mut scopes = data.resource_profiles.into_iter().flat_map(|r| r.scope_profiles);
@@ -30,7 +30,7 @@ fn check(profiles: &[Profile], d: &ProfilesDictionary) {
     assert_eq!(d.function_table[0], Function::default());
     assert_eq!(d.link_table, [Link::default()]);
     assert_eq!(d.attribute_table[0], KeyValueAndUnit::default());
-    assert_eq!(d.stack_table[0], Stack::default());
+    assert_eq!(d.stack_table[0], SampleStack::default());
     let within = |index: i32, length: usize| (1..length as i32).contains(&index);
     for profile in profiles {
         for sample in &profile.samples {
@@ -87,7 +87,7 @@ fn total(p: &Profile) -> u64 {
 
 #[test]
 fn a_small_tree() {
-    let (profiles, d) = decode(&foo(), &Options::default());
+    let (profiles, d) = decode(&foo(), &ProfileOptions::default());
     assert_eq!(profiles.iter().map(total).collect::<Vec<_>>(), [78, 624]);
     assert_eq!(attributes(&d, &profiles[0].attribute_indices), "jportal.exact=true");
     assert_eq!((d.stack_table.len(), d.function_table.len(), d.mapping_table.len()), (7, 6, 1));
@@ -116,7 +116,8 @@ fn all_attributes() {
 fn sums_are_those_of_the_tree() {
     for t in randoms() {
         let known = all_known(&Sources::default()).ticks_per_second;
-        let (profiles, _) = decode(&t, &Options { ticks_per_second: known, ..Options::default() });
+        let (profiles, _) =
+            decode(&t, &ProfileOptions { ticks_per_second: known, ..ProfileOptions::default() });
         let [calls, bytecodes, ticks] = sums(&t);
         assert_eq!(profiles.iter().map(total).collect::<Vec<_>>(), [calls, bytecodes, ticks / 2]);
     }

@@ -12,7 +12,7 @@ use super::super::pprof_proto::Profile;
 use super::super::testing::{all_known, mixed, sources};
 use super::*;
 
-fn decode(tree: &CallTree, options: &Options<'_>) -> Profile {
+fn decode(tree: &CallTree, options: &ProfileOptions<'_>) -> Profile {
     let mut bytes = Vec::new();
     let written = written(|out| write_pprof(tree, options, out));
     GzDecoder::new(&written[..]).read_to_end(&mut bytes).unwrap();
@@ -65,7 +65,7 @@ fn total(p: &Profile, value: usize) -> u64 {
 
 #[test]
 fn a_small_tree() {
-    let p = decode(&foo(), &Options::default());
+    let p = decode(&foo(), &ProfileOptions::default());
     assert_eq!(text(&p), include_str!("../testdata/foo.pprof.txt"));
     assert_eq!((total(&p, 0), total(&p, 1)), (78, 624));
     let string = |at: i64| p.string_table[at as usize].as_str();
@@ -103,7 +103,7 @@ fn tiers_lines_sources_times_and_what_is_not_exact() {
 fn sums_are_those_of_the_tree() {
     for t in randoms() {
         let known = all_known(&Sources::default()).ticks_per_second;
-        let p = decode(&t, &Options { ticks_per_second: known, ..Options::default() });
+        let p = decode(&t, &ProfileOptions { ticks_per_second: known, ..ProfileOptions::default() });
         let [calls, bytecodes, ticks] = sums(&t);
         assert_eq!([total(&p, 0), total(&p, 1), total(&p, 2)], [calls, bytecodes, ticks / 2]);
         let mut tiers: BTreeMap<&str, u64> = BTreeMap::new();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::testing::{all_known, mixed, sources};
 use super::*;
 
-fn decode(tree: &CallTree, options: &Options<'_>) -> Value {
+fn decode(tree: &CallTree, options: &ProfileOptions<'_>) -> Value {
     let value: Value = serde_json::from_slice(&written(|out| write_speedscope(tree, options, out))).unwrap();
     let frames = value["shared"]["frames"].as_array().unwrap().len() as u64;
     for profile in value["profiles"].as_array().unwrap() {
@@ -28,7 +28,7 @@ fn total(value: &Value) -> u64 {
 #[test]
 fn a_small_tree() {
     let golden: Value = serde_json::from_str(include_str!("../testdata/foo.speedscope.json")).unwrap();
-    let mut value = decode(&foo(), &Options { title: "foo.jportal", ..Options::default() });
+    let mut value = decode(&foo(), &ProfileOptions { title: "foo.jportal", ..ProfileOptions::default() });
     assert!(value["exporter"].as_str().unwrap().starts_with("jportal "));
     value["exporter"] = "jportal".into();
     assert_eq!(value, golden);
@@ -47,10 +47,10 @@ fn names_say_what_is_not_exact() {
         value["shared"]["frames"][1],
         serde_json::json!({"name": "a.B.f", "file": "a/B.java", "line": 16})
     );
-    let timed = decode(&mixed(), &Options { weight: Weight::Time, ..all_known(&sources) });
+    let timed = decode(&mixed(), &ProfileOptions { weight: Weight::Time, ..all_known(&sources) });
     assert_eq!(timed["profiles"].as_array().unwrap().len(), 1, "the other thread has no time");
     assert_eq!((timed["profiles"][0]["unit"].as_str(), total(&timed)), (Some("nanoseconds"), 3000));
-    let one = decode(&mixed(), &Options { threads: false, ..Options::default() });
+    let one = decode(&mixed(), &ProfileOptions { threads: false, ..ProfileOptions::default() });
     assert_eq!(one["profiles"][0]["name"], "all threads (inexact: lower bounds)");
     assert_eq!((one["profiles"].as_array().unwrap().len(), total(&one)), (1, sums(&mixed())[1]));
 }
@@ -58,13 +58,13 @@ fn names_say_what_is_not_exact() {
 #[test]
 fn sums_are_those_of_the_tree() {
     for t in randoms() {
-        let value = decode(&t, &Options::default());
+        let value = decode(&t, &ProfileOptions::default());
         assert_eq!(total(&value), sums(&t)[1]);
         for p in value["profiles"].as_array().unwrap() {
             let thread = t.threads.iter().find(|t| p["name"] == t.name.as_str()).unwrap();
             assert_eq!(p["endValue"], t.nodes[thread.root as usize].total);
         }
-        let calls = Options { weight: Weight::Calls, ..Options::default() };
+        let calls = ProfileOptions { weight: Weight::Calls, ..ProfileOptions::default() };
         assert_eq!(total(&decode(&t, &calls)), sums(&t)[0]);
     }
 }

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{CATEGORIES, LOST, Process, Profile};
+use super::{CATEGORIES, LOST, Process, ThreadProfile};
 
 /// The version of the format.
 const VERSION: u32 = 58;
@@ -19,9 +19,9 @@ const INSTANT: u8 = 0;
 const INTERVAL: u8 = 1;
 
 /// A column of a table, made while it is written.
-struct Column<I>(I);
+struct LazyColumn<I>(I);
 
-impl<I: Iterator<Item: Serialize> + Clone> Serialize for Column<I> {
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for LazyColumn<I> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.clone())
     }
@@ -68,34 +68,34 @@ impl Sources {
 struct Whole<'p> {
     meta: Value,
     libs: [(); 0],
-    shared: Shared<'p>,
-    threads: Vec<Thread<'p>>,
+    shared: SharedTables<'p>,
+    threads: Vec<RawThread<'p>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shared<'p> {
+struct SharedTables<'p> {
     string_array: Vec<&'p str>,
     sources: Value,
 }
 
 /// A thread: the small tables as values, the samples written from the profile.
 #[derive(Serialize)]
-struct Thread<'p> {
+struct RawThread<'p> {
     #[serde(flatten)]
     head: Value,
-    samples: Samples<'p>,
+    samples: SampleColumns<'p>,
     #[serde(rename = "stackTable")]
-    stacks: Stacks<'p>,
+    stacks: StackColumns<'p>,
 }
 
-struct Samples<'p>(&'p Profile);
+struct SampleColumns<'p>(&'p ThreadProfile);
 
-impl Serialize for Samples<'_> {
+impl Serialize for SampleColumns<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Table<A, B, C> {
+        struct SampleTable<A, B, C> {
             stack: A,
             time: B,
             weight: C,
@@ -105,10 +105,10 @@ impl Serialize for Samples<'_> {
         let all = &self.0.samples;
         let next = all.iter().skip(1).map(|s| s.0).chain([self.0.end]);
         let weight = all.iter().zip(next).map(|(s, next)| ms(next.saturating_sub(s.0)));
-        Table {
-            stack: Column(all.iter().map(|s| s.1)),
-            time: Column(all.iter().map(|s| ms(s.0))),
-            weight: Column(weight),
+        SampleTable {
+            stack: LazyColumn(all.iter().map(|s| s.1)),
+            time: LazyColumn(all.iter().map(|s| ms(s.0))),
+            weight: LazyColumn(weight),
             weight_type: "tracing-ms",
             length: all.len(),
         }
@@ -116,24 +116,24 @@ impl Serialize for Samples<'_> {
     }
 }
 
-struct Stacks<'p>(&'p Profile);
+struct StackColumns<'p>(&'p ThreadProfile);
 
-impl Serialize for Stacks<'_> {
+impl Serialize for StackColumns<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Table<A, B> {
+        struct StackTable<A, B> {
             frame: A,
             prefix: B,
             length: usize,
         }
         let all = &self.0.stacks;
-        let (frame, prefix) = (Column(all.iter().map(|s| s.0)), Column(all.iter().map(|s| s.1)));
-        Table { frame, prefix, length: all.len() }.serialize(to)
+        let (frame, prefix) = (LazyColumn(all.iter().map(|s| s.0)), LazyColumn(all.iter().map(|s| s.1)));
+        StackTable { frame, prefix, length: all.len() }.serialize(to)
     }
 }
 
 /// Writes the profile.
-pub(super) fn write(process: &Process, threads: &[Profile], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(process: &Process, threads: &[ThreadProfile], out: &mut dyn Write) -> io::Result<()> {
     let (mut strings, mut sources) = (Strings::default(), Sources::default());
     let mut seen: HashMap<u32, u32> = HashMap::new();
     let mut all = Vec::with_capacity(threads.len());
@@ -143,12 +143,12 @@ pub(super) fn write(process: &Process, threads: &[Profile], out: &mut dyn Write)
         // One OS thread id may belong to several threads, one after the other.
         let tid = if *times == 1 { profile.tid.to_string() } else { format!("{}.{times}", profile.tid) };
         let head = thread((process, tid), profile, &mut strings, &mut sources);
-        all.push(Thread { head, samples: Samples(profile), stacks: Stacks(profile) });
+        all.push(RawThread { head, samples: SampleColumns(profile), stacks: StackColumns(profile) });
     }
     let nothing = vec![Value::Null; sources.all.len()];
     let length = sources.all.len();
     let sources = json!({ "length": length, "uuid": nothing, "filename": sources.all });
-    let shared = Shared { string_array: strings.all, sources };
+    let shared = SharedTables { string_array: strings.all, sources };
     let whole = Whole { meta: meta(process), libs: [], shared, threads: all };
     serde_json::to_writer(&mut *out, &whole)?;
     out.flush()
@@ -179,7 +179,7 @@ fn meta(process: &Process) -> Value {
 /// Everything of a thread but its samples and stacks.
 fn thread<'p>(
     (process, tid): (&'p Process, String),
-    p: &'p Profile,
+    p: &'p ThreadProfile,
     strings: &mut Strings<'p>,
     sources: &mut Sources,
 ) -> Value {
@@ -215,7 +215,7 @@ fn merged(mut a: Value, b: Value) -> Value {
     a
 }
 
-fn markers<'p>(p: &'p Profile, strings: &mut Strings<'p>) -> Value {
+fn markers<'p>(p: &'p ThreadProfile, strings: &mut Strings<'p>) -> Value {
     let all = &p.markers;
     let name: Vec<usize> = all.iter().map(|m| strings.id(&m.name)).collect();
     let start: Vec<f64> = all.iter().map(|m| ms(m.start)).collect();
@@ -232,7 +232,7 @@ fn markers<'p>(p: &'p Profile, strings: &mut Strings<'p>) -> Value {
     })
 }
 
-fn frames(p: &Profile) -> Value {
+fn frames(p: &ThreadProfile) -> Value {
     let n = p.frames.len();
     let nothing = || vec![Value::Null; n];
     let function: Vec<u32> = p.frames.iter().map(|f| f.0).collect();
@@ -251,10 +251,10 @@ fn frames(p: &Profile) -> Value {
     })
 }
 
-fn functions<'p>(p: &'p Profile, strings: &mut Strings<'p>, sources: &mut Sources) -> Value {
+fn functions<'p>(p: &'p ThreadProfile, strings: &mut Strings<'p>, sources: &mut Sources) -> Value {
     let n = p.functions.len();
     let name: Vec<usize> = p.functions.iter().map(|f| strings.id(&f.name)).collect();
-    let source = |f: &'p super::Function| match f.source.is_empty() {
+    let source = |f: &'p super::ShownFunction| match f.source.is_empty() {
         true => None,
         false => Some(sources.id(strings.id(&f.source))),
     };

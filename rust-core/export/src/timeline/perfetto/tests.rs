@@ -4,9 +4,9 @@ use super::super::testing::{CLOCK, show};
 use super::*;
 
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct PerfettoBytes(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for PerfettoBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -17,7 +17,7 @@ impl Write for Kept {
 }
 
 fn written() -> Vec<u8> {
-    let kept = Kept::default();
+    let kept = PerfettoBytes::default();
     let process = Process { pid: 70, name: "app".to_owned() };
     let file = Perfetto::new(kept.clone(), CLOCK, &process).unwrap();
     let all = file.clone();

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::Left;
+use super::Omissions;
 use crate::view::encode::{Column, Deltas, Sparse, Strings, size};
 use crate::view::listing::{Listing, Times};
 use crate::view::model::{View, ViewMethod};
@@ -14,7 +14,7 @@ use crate::view::sources::Finder;
 
 /// The listings, one per method: 0 if there is none, 1 if it was left out.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(in crate::view) struct Code {
+pub(in crate::view) struct MethodListings {
     texts: Strings,
     methods: Vec<Listed>,
 }
@@ -61,9 +61,9 @@ impl Rows {
     }
 }
 
-impl Code {
+impl MethodListings {
     /// As many listings, from the first method on, as `room` bytes hold.
-    pub(in crate::view) fn of(methods: &[ViewMethod], room: usize, left: &mut Left) -> io::Result<Self> {
+    pub(in crate::view) fn of(methods: &[ViewMethod], room: usize, left: &mut Omissions) -> io::Result<Self> {
         let (mut code, mut used) = (Self::default(), 0);
         for m in methods {
             let Some(listing) = &m.listing else {
@@ -97,7 +97,7 @@ pub(in crate::view) struct Files {
 
 impl Files {
     /// The files of the methods, then those of the classes, as many as `room` bytes hold.
-    pub(in crate::view) fn of(view: &View, room: usize, left: &mut Left) -> io::Result<Self> {
+    pub(in crate::view) fn of(view: &View, room: usize, left: &mut Omissions) -> io::Result<Self> {
         let finder = Finder::new(&view.sources);
         let classes = view.coverage.iter().flat_map(|c| &c.classes);
         let of_methods: Vec<_> =

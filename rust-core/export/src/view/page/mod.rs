@@ -11,7 +11,7 @@ use jportal_analyses::names::Version;
 use jportal_analyses::{Inexact, ThreadTotals};
 use serde::Serialize;
 
-pub(super) use self::code::{Code, Files};
+pub(super) use self::code::{Files, MethodListings};
 use self::cover::Cover;
 use self::time::{Compilations, Durations, Over};
 pub(super) use self::tree::{Tree, names};
@@ -20,7 +20,7 @@ use super::model::{View, ViewMeta, ViewMethod};
 
 /// What the page leaves out.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Left {
+pub(super) struct Omissions {
     /// Nodes of trees that were folded.
     pub(super) folded: u64,
     /// Listings.
@@ -33,8 +33,8 @@ pub(super) struct Left {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Rest {
     meta: Meta,
-    threads: Vec<Thread>,
-    methods: Methods,
+    threads: Vec<PageThread>,
+    methods: MethodColumns,
     coverage: Option<Cover>,
     overview: Option<Over>,
     latency: Option<Durations>,
@@ -45,8 +45,8 @@ impl Rest {
     pub(super) fn of(view: &View, strings: &mut Strings) -> Self {
         Self {
             meta: Meta::of(&view.meta),
-            threads: view.threads.iter().map(Thread::of).collect(),
-            methods: Methods::of(&view.methods, strings),
+            threads: view.threads.iter().map(PageThread::of).collect(),
+            methods: MethodColumns::of(&view.methods, strings),
             coverage: view.coverage.as_ref().map(|c| Cover::of(c, strings)),
             overview: view.overview.as_ref().map(Over::of),
             latency: view.latency.as_ref().map(Durations::of),
@@ -114,7 +114,7 @@ fn why(inexact: &Inexact) -> Vec<String> {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Thread {
+struct PageThread {
     tid: u32,
     java: Num,
     name: String,
@@ -127,7 +127,7 @@ struct Thread {
     gaps: Vec<(&'static str, Num)>,
 }
 
-impl Thread {
+impl PageThread {
     fn of(t: &ThreadTotals) -> Self {
         let b = t.bytecodes;
         Self {
@@ -150,7 +150,7 @@ fn version(v: Version) -> String {
 
 /// The methods, one row in each column.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Methods {
+struct MethodColumns {
     name: Column,
     calls: Column,
     bytecodes: Column,
@@ -166,7 +166,7 @@ struct Methods {
     version: Vec<(usize, String)>,
 }
 
-impl Methods {
+impl MethodColumns {
     fn of(methods: &[ViewMethod], strings: &mut Strings) -> Self {
         let mut all = Self::default();
         for (row, m) in methods.iter().enumerate() {

@@ -20,9 +20,9 @@ pub(super) const THREADS: [&str; 5] =
 
 /// A generator of numbers that look random (xorshift).
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(super) struct MadeUpNumbers(u64);
 
-impl Random {
+impl MadeUpNumbers {
     pub(super) const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -6,13 +6,13 @@ use super::super::{
     ActivationTime, Bucket, Jit, JitEvent, JitKind, Latency, LatencyRow, Overview, OverviewThread,
 };
 use super::tree::{class, name};
-use super::{HZ, Random, THREADS};
+use super::{HZ, MadeUpNumbers, THREADS};
 
 const BUCKETS: u32 = 1900;
 const WIDTH: u64 = 1 << 22;
 
 pub(super) fn overview() -> Overview {
-    let mut random = Random::new(3);
+    let mut random = MadeUpNumbers::new(3);
     let thread = |(i, name): (usize, &&str)| {
         let mut row = OverviewThread {
             tid: 4711 + i as u32,
@@ -39,7 +39,7 @@ pub(super) fn overview() -> Overview {
 }
 
 /// What the thread `i` does `n` buckets after its start.
-fn bucket(random: &mut Random, (n, i): (u32, usize), busy: bool) -> Bucket {
+fn bucket(random: &mut MadeUpNumbers, (n, i): (u32, usize), busy: bool) -> Bucket {
     let mut b = Bucket::default();
     if i == 3 && (700..730).contains(&n) {
         (b.lost, b.on_core, b.gaps) = (WIDTH, WIDTH, u64::from(n == 700));
@@ -61,7 +61,7 @@ fn bucket(random: &mut Random, (n, i): (u32, usize), busy: bool) -> Bucket {
 }
 
 pub(super) fn latency(methods: usize) -> Latency {
-    let mut random = Random::new(11);
+    let mut random = MadeUpNumbers::new(11);
     let row = |i: usize| {
         let center = 9 + random.below(9);
         let mut buckets = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn latency(methods: usize) -> Latency {
 }
 
 pub(super) fn jit(methods: usize) -> Jit {
-    let mut random = Random::new(5);
+    let mut random = MadeUpNumbers::new(5);
     let mut events = Vec::new();
     for id in 1..=(methods as u32 * 2) {
         let method = random.below(methods as u64) as usize;

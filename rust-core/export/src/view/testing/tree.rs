@@ -5,7 +5,7 @@
 use jportal_analyses::tree::{CallTree, Context, Kind, Limits, Settings, ThreadTree, Tiers};
 use jportal_flow::Tally;
 
-use super::{Random, THREADS, inexact};
+use super::{MadeUpNumbers, THREADS, inexact};
 
 const PACKAGES: [&str; 8] = [
     "org.h2.engine",
@@ -67,7 +67,7 @@ pub(super) fn loader(class: &str) -> &'static str {
 
 /// A tree with that many different methods and about that many nodes.
 pub fn tree(methods: usize, nodes: usize) -> CallTree {
-    let mut grown = Growing { methods, random: Random::new(7), nodes: Vec::with_capacity(nodes) };
+    let mut grown = Growing { methods, random: MadeUpNumbers::new(7), nodes: Vec::with_capacity(nodes) };
     let mut threads = Vec::new();
     for (i, thread) in THREADS.iter().enumerate() {
         let root = grown.nodes.len() as u32;
@@ -99,7 +99,7 @@ pub fn tree(methods: usize, nodes: usize) -> CallTree {
 
 struct Growing {
     methods: usize,
-    random: Random,
+    random: MadeUpNumbers,
     nodes: Vec<Context>,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Down {
 }
 
 /// A place before the gap, or a place after a call in one of the callers of the frames there.
-struct Place {
+struct CallerPlace {
     /// The instruction where the frame continues. That of the first place has been executed
     /// already.
     at: Node,
@@ -122,15 +122,15 @@ impl Walk<'_, '_> {
     }
     /// Where the walk is, where the known frames below continue, and where their likeliest
     /// callers do.
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<CallerPlace> {
         let g = self.passages.icfg;
-        let mut all = vec![Place { at: self.last, cost: 0.0, from: None }];
+        let mut all = vec![CallerPlace { at: self.last, cost: 0.0, from: None }];
         let mut left = self.cost_of_leaving(self.last, true);
         for site in self.frames.sites().iter().rev() {
             let Some((_, at)) = g.edges(*site).find(|(kind, _)| *kind == EdgeKind::Behind) else {
                 return all;
             };
-            all.push(Place { at, cost: left, from: Some(all.len() - 1) });
+            all.push(CallerPlace { at, cost: left, from: Some(all.len() - 1) });
             left += self.cost_of_leaving(at, false);
         }
         if self.frames.is_whole() {
@@ -147,7 +147,7 @@ impl Walk<'_, '_> {
                 if known.insert(at) {
                     let cost = left + surprise;
                     queue.push(Reverse((Cost(cost + self.cost_of_leaving(at, false)), all.len())));
-                    all.push(Place { at, cost, from: Some(from) });
+                    all.push(CallerPlace { at, cost, from: Some(from) });
                 }
             }
         }
@@ -167,9 +167,9 @@ impl Walk<'_, '_> {
         let edges = self.passages.edges(at).into_iter();
         edges.map(|edge| edge.cost + exits.of(edge.to).0).fold(f64::INFINITY, f64::min)
     }
-    fn meeting(&self, places: &[Place], down: &Downwards) -> Option<Meeting> {
+    fn meeting(&self, places: &[CallerPlace], down: &Downwards) -> Option<Meeting> {
         let g = self.passages.icfg;
-        let lead = |(at, place): (usize, &Place)| {
+        let lead = |(at, place): (usize, &CallerPlace)| {
             let down = down.get(&g.method(place.at)).filter(|_| place.cost.is_finite())?;
             let ended = at == 0 && g.opcode(place.at).transfer() == Transfer::Return;
             (!ended).then_some((place.cost + down.cost, at, down.site))

@@ -21,7 +21,7 @@ const CLIMBS: usize = 16;
 const CLIMBED: usize = 1 << 12;
 
 /// What a walk heads for within a frame.
-pub(super) enum Target {
+pub(super) enum WalkGoal {
     Spot(Node, Spot),
     /// A call site that is known after the gap, and the level of its frame. The innermost frame
     /// after the gap has level 0; the call site calls the frame of the level below its own.
@@ -218,7 +218,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
     /// The target in the walk's frame: a spot or, if there is none, the call site of a frame
     /// that is known after the gap. With `only`, a target of that level.
-    pub(super) fn nearest(&self, reached: &Reached, at: Node, only: Option<u32>) -> Option<Target> {
+    pub(super) fn nearest(&self, reached: &Reached, at: Node, only: Option<u32>) -> Option<WalkGoal> {
         let method = self.passages.icfg.method(at);
         let fits = |level: u32| {
             let (sites, whole) = self.back.below(level);
@@ -228,19 +228,19 @@ impl<'a, 'f> Walk<'a, 'f> {
             reached.contains_key(node) && self.miss(spot) <= self.length.tolerance && fits(spot.level)
         });
         if let Some((node, spot)) = all.min_by(|a, b| self.miss(a.1).total_cmp(&self.miss(b.1))) {
-            return Some(Target::Spot(*node, **spot));
+            return Some(WalkGoal::Spot(*node, **spot));
         }
         let known = self.back.below(0).0;
         let sites = known.iter().rev().zip(1u32..).filter(|(site, level)| {
             self.passages.icfg.method(**site) == method && reached.contains_key(*site) && fits(*level)
         });
-        sites.map(|(site, level)| Target::Site(*site, level)).next()
+        sites.map(|(site, level)| WalkGoal::Site(*site, level)).next()
     }
     /// Goes to a target and, if that is a call site, on into the callee.
-    pub(super) fn arrive(&mut self, reached: &Reached, at: Node, target: Target) -> Option<Spot> {
+    pub(super) fn arrive(&mut self, reached: &Reached, at: Node, target: WalkGoal) -> Option<Spot> {
         let (site, level) = match target {
-            Target::Spot(node, spot) => return self.go_to(reached, at, node).map(|()| spot),
-            Target::Site(site, level) => (site, level),
+            WalkGoal::Spot(node, spot) => return self.go_to(reached, at, node).map(|()| spot),
+            WalkGoal::Site(site, level) => (site, level),
         };
         self.go_to(reached, at, site)?;
         self.descend(site, level)

@@ -12,7 +12,7 @@
 //! visible last.)
 
 use super::Host;
-use super::open::{Opened, Plan, ThreadEvents, open_pt, open_sideband, redirect};
+use super::open::{EventPlan, Opened, ThreadEvents, open_pt, open_sideband, redirect};
 use crate::error::Error;
 use jportal_perf_abi::Refusal;
 use jportal_perf_abi::kernel::{Event, Thread};
@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 20;
 /// # Errors
 /// When the kernel refuses an event, `/proc` cannot be read, or new threads appear in every
 /// attempt.
-pub(super) fn all(host: &Host, opened: &Opened, plan: &Plan<'_>, own: &[u32]) -> Result<(), Error> {
+pub(super) fn all(host: &Host, opened: &Opened, plan: &EventPlan<'_>, own: &[u32]) -> Result<(), Error> {
     let others = || -> Result<Vec<u32>, Error> {
         let mut all = host.kernel.threads().map_err(Error::Threads)?;
         all.retain(|tid| *tid != opened.opener && !own.contains(tid));
@@ -52,7 +52,7 @@ pub(super) fn all(host: &Host, opened: &Opened, plan: &Plan<'_>, own: &[u32]) ->
 fn for_threads(
     host: &Host,
     opened: &Opened,
-    plan: &Plan<'_>,
+    plan: &EventPlan<'_>,
     threads: &[u32],
 ) -> Result<Vec<Vec<ThreadEvents>>, Error> {
     let mut of_cores: Vec<Vec<ThreadEvents>> = opened.cores.iter().map(|_| Vec::new()).collect();
@@ -71,7 +71,7 @@ fn for_threads(
 /// Opens the events of one thread on one core. They write to the rings of `output`.
 fn for_thread(
     host: &Host,
-    plan: &Plan<'_>,
+    plan: &EventPlan<'_>,
     tid: u32,
     (core, output): (u32, Event),
 ) -> Result<ThreadEvents, Refusal> {

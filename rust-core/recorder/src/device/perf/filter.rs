@@ -7,7 +7,7 @@
 //! `/proc/self/fd` names (`perf_event_parse_addr_filter`). The form is found by trying it, not
 //! from the kernel's release, because distributions backport changes.
 
-use super::open::{CoreEvents, Open};
+use super::open::{CoreEvents, OpenEvent};
 use super::{Host, Level};
 use crate::error::Error;
 use jportal_capture::FilterRange;
@@ -20,7 +20,7 @@ use std::os::fd::RawFd;
 
 /// Whether the kernel refuses a plain range because it is one. Tried on an event that does not
 /// run yet; [`set`] replaces the range.
-pub(super) fn needs_file(host: &Host, pmu: &PtPmu, pt: &Open) -> bool {
+pub(super) fn needs_file(host: &Host, pmu: &PtPmu, pt: &OpenEvent) -> bool {
     if pmu.address_filters == 0 {
         return false;
     }
@@ -65,7 +65,7 @@ fn set_all(host: &Host, cores: &[CoreEvents], text: &str) -> Result<(), Refusal>
     cores.iter().flat_map(CoreEvents::pts).try_for_each(|pt| set_one(host, pt, text))
 }
 
-fn set_one(host: &Host, pt: &Open, text: &str) -> Result<(), Refusal> {
+fn set_one(host: &Host, pt: &OpenEvent, text: &str) -> Result<(), Refusal> {
     // The text contains only a path and numbers, hence no NUL.
     let filter = CString::new(text).unwrap_or_default();
     let set = pt.control(Control::SetFilter(&filter));

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An open event, closed when it is dropped.
-pub(super) struct Open {
+pub(super) struct OpenEvent {
     kernel: Arc<dyn Kernel>,
     event: AtomicI32,
 }
@@ -28,7 +28,7 @@ pub(super) struct Open {
 /// The value of a closed event; not a valid descriptor.
 const CLOSED: Event = -1;
 
-impl Open {
+impl OpenEvent {
     fn new(
         kernel: &Arc<dyn Kernel>,
         attr: &perf_event_attr,
@@ -58,7 +58,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenEvent {
     fn drop(&mut self) {
         self.close();
     }
@@ -66,8 +66,8 @@ impl Drop for Open {
 
 /// The events of one thread, which its children inherit, on one core.
 pub(super) struct ThreadEvents {
-    pub(super) pt: Option<Open>,
-    pub(super) sideband: Open,
+    pub(super) pt: Option<OpenEvent>,
+    pub(super) sideband: OpenEvent,
 }
 
 /// The events of one core.
@@ -94,12 +94,12 @@ impl CoreEvents {
     }
 
     /// The PT events of all threads.
-    pub(super) fn pts(&self) -> impl Iterator<Item = &Open> {
+    pub(super) fn pts(&self) -> impl Iterator<Item = &OpenEvent> {
         self.threads().filter_map(|t| t.pt.as_ref())
     }
 
     /// The sideband's events of all threads.
-    pub(super) fn sidebands(&self) -> impl Iterator<Item = &Open> {
+    pub(super) fn sidebands(&self) -> impl Iterator<Item = &OpenEvent> {
         self.threads().map(|t| &t.sideband)
     }
 
@@ -177,7 +177,7 @@ impl Opened {
 }
 
 /// What to open on every core.
-pub(super) struct Plan<'a> {
+pub(super) struct EventPlan<'a> {
     pub(super) pt: Option<(&'a PtPmu, PtPackets)>,
     pub(super) common: Common,
     pub(super) sizes: RingSizes,
@@ -204,7 +204,7 @@ pub(super) fn open(
         check_window(requested, packets.psb_period)?;
     }
     loop {
-        let plan = Plan { pt, common, sizes, overwrite };
+        let plan = EventPlan { pt, common, sizes, overwrite };
         match open_cores(host, &plan) {
             Ok((cores, rings, absent)) => {
                 let packets = plan.pt.map(|(_, packets)| packets);
@@ -228,7 +228,7 @@ pub(super) fn open(
 fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
     let refused = |request| move |e| host.refusal(request, &e);
     let core = host.machine.possible.first().copied().unwrap_or(0);
-    let probe = Open::new(&host.kernel, &attr::probe(), Thread::Calling, Place::Anywhere);
+    let probe = OpenEvent::new(&host.kernel, &attr::probe(), Thread::Calling, Place::Anywhere);
     let probe = probe.map_err(refused(Request::OpenSideband { core }))?;
     let page = host.kernel.map(probe.id(), 0, PAGE_SIZE);
     let page = page.map_err(refused(Request::MapData { core, all: PAGE_SIZE as u64 }))?;
@@ -238,10 +238,10 @@ fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
 type Settings<'a> = (Option<(&'a PtPmu, PtPackets)>, Common, bool);
 
 /// The PT event of the first present core, without rings, for trying what the kernel accepts.
-pub(super) fn one_pt(host: &Host, pt: Option<&(PtPmu, PtPackets)>) -> Result<Option<Open>, Error> {
+pub(super) fn one_pt(host: &Host, pt: Option<&(PtPmu, PtPackets)>) -> Result<Option<OpenEvent>, Error> {
     let sizes = RingSizes::fitting(&host.machine, pt.is_some());
     let (pt, common, _) = settings(host, pt, false, sizes)?;
-    let plan = Plan { pt, common, sizes, overwrite: false };
+    let plan = EventPlan { pt, common, sizes, overwrite: false };
     let mut there = host.machine.possible.iter().map(|core| open_pt(host, &plan, Thread::Calling, *core));
     there.find(|opened| !matches!(opened, Err(r) if r.cause == Cause::NoCore)).map_or(Ok(None), |o| Ok(o?))
 }
@@ -267,7 +267,7 @@ fn settings<'a>(
     for (pt, reduced) in tries {
         for threads_only in [true, false] {
             let common = Common { threads_only, raw_clock };
-            match try_settings(host, &Plan { pt, common, sizes, overwrite: false }) {
+            match try_settings(host, &EventPlan { pt, common, sizes, overwrite: false }) {
                 Ok(()) => return Ok((pt, common, reduced)),
                 Err(r) if r.cause == Cause::Configuration => first.get_or_insert(r),
                 Err(r) => return Err(r.into()),
@@ -277,7 +277,7 @@ fn settings<'a>(
     Err(first.map_or(Error::NoCores, Error::Refused))
 }
 
-fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
+fn try_settings(host: &Host, plan: &EventPlan<'_>) -> Result<(), Refusal> {
     let mut absent = None;
     for &core in &host.machine.possible {
         match open_pt(host, plan, Thread::Calling, core)
@@ -294,29 +294,29 @@ fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
 /// The PT event of a thread on a core, or `None` if no PT is wanted.
 pub(super) fn open_pt(
     host: &Host,
-    plan: &Plan<'_>,
+    plan: &EventPlan<'_>,
     thread: Thread,
     core: u32,
-) -> Result<Option<Open>, Refusal> {
+) -> Result<Option<OpenEvent>, Refusal> {
     let Some((pmu, packets)) = &plan.pt else { return Ok(None) };
     let attr = attr::pt(pmu.kind, packets.config, plan.sizes.aux, plan.common);
-    let opened = Open::new(&host.kernel, &attr, thread, Place::Core(core));
+    let opened = OpenEvent::new(&host.kernel, &attr, thread, Place::Core(core));
     opened.map(Some).map_err(|e| host.refusal(Request::OpenPt { core, config: packets.config }, &e))
 }
 
 pub(super) fn open_sideband(
     host: &Host,
-    plan: &Plan<'_>,
+    plan: &EventPlan<'_>,
     thread: Thread,
     core: u32,
-) -> Result<Open, Refusal> {
+) -> Result<OpenEvent, Refusal> {
     let attr = attr::sideband(plan.sizes.data, plan.common);
-    let opened = Open::new(&host.kernel, &attr, thread, Place::Core(core));
+    let opened = OpenEvent::new(&host.kernel, &attr, thread, Place::Core(core));
     opened.map_err(|e| host.refusal(Request::OpenSideband { core }, &e))
 }
 
 /// Opens the events of all present cores; also returns the absent cores.
-fn open_cores(host: &Host, plan: &Plan<'_>) -> Result<(Vec<CoreEvents>, Rings, Vec<u32>), Error> {
+fn open_cores(host: &Host, plan: &EventPlan<'_>) -> Result<(Vec<CoreEvents>, Rings, Vec<u32>), Error> {
     let (mut cores, mut rings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     let mut gone = None;
     for &core in &host.machine.possible {
@@ -338,7 +338,7 @@ fn open_cores(host: &Host, plan: &Plan<'_>) -> Result<(Vec<CoreEvents>, Rings, V
     }
 }
 
-fn open_core(host: &Host, plan: &Plan<'_>, core: u32) -> Result<(CoreEvents, CoreConsumer), Error> {
+fn open_core(host: &Host, plan: &EventPlan<'_>, core: u32) -> Result<(CoreEvents, CoreConsumer), Error> {
     let pt = open_pt(host, plan, Thread::Calling, core)?;
     let (memory, sideband) = match &pt {
         Some(pt) => {
@@ -357,14 +357,14 @@ fn open_core(host: &Host, plan: &Plan<'_>, core: u32) -> Result<(CoreEvents, Cor
 }
 
 /// Redirects the output of `event` to the ring of `output`.
-pub(super) fn redirect(host: &Host, core: u32, event: &Open, output: Event) -> Result<(), Refusal> {
+pub(super) fn redirect(host: &Host, core: u32, event: &OpenEvent, output: Event) -> Result<(), Refusal> {
     let redirected = event.control(Control::SetOutput(output));
     redirected.map_err(|e| host.refusal(Request::SetOutput { core }, &e))
 }
 
 /// Maps control page and data ring and then, with PT, the AUX ring, whose offset must be
 /// written to the control page first.
-fn map(host: &Host, plan: &Plan<'_>, core: u32, event: &Open) -> Result<CoreMemory, Error> {
+fn map(host: &Host, plan: &EventPlan<'_>, core: u32, event: &OpenEvent) -> Result<CoreMemory, Error> {
     let sizes = plan.sizes;
     let all = sizes.all() * host.machine.possible.len() as u64;
     let first = PAGE_SIZE + sizes.data as usize;
