@@ -245,6 +245,12 @@ impl Program {
         command
     }
 
+    /// The program with other arguments at [`Size::Small`].
+    #[must_use]
+    pub const fn with_small(self, small: &'static [&'static str]) -> Self {
+        Self { small, ..self }
+    }
+
     /// The folder into which the program writes, if it writes files. Files that exist there
     /// before a run affect what the program executes.
     pub fn out(&self, root: &Path) -> Option<PathBuf> {

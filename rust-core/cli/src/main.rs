@@ -32,9 +32,10 @@ mod sys;
 mod verify;
 mod view;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, DevCommand};
 use messages::say;
@@ -56,10 +57,18 @@ fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // A status of `record` that is not the program's must differ from all of the program's.
-    let is_option = |word: &std::ffi::OsString| word.as_encoded_bytes().starts_with(b"-");
-    let command = std::env::args_os().skip(1).find(|word| !is_option(word)).unwrap_or_default();
-    let records = command == "record" || command == "run";
-    if records { ExitCode::from(run::FAILED) } else { ExitCode::from(2) }
+    if records(std::env::args_os().skip(1)) { ExitCode::from(run::FAILED) } else { ExitCode::from(2) }
+}
+
+/// Whether these arguments, which are wrong, are those of `record`. Options and their values may
+/// precede the name of a command.
+fn records(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    let all = Cli::command();
+    let named = arguments.find_map(|word| {
+        let word = word.into_string().ok()?;
+        all.find_subcommand(&word).map(clap::Command::get_name)
+    });
+    named == Some("record")
 }
 
 fn main() -> ExitCode {
@@ -100,6 +109,22 @@ fn main() -> ExitCode {
         Err(e) => {
             say(&format!("error: {e:#}"));
             ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_record_are_known_though_they_are_wrong() {
+        let records = |line: &str| records(line.split(' ').map(OsString::from));
+        for line in ["record --no", "run --no", "--color always run --no", "-v record", "--no record"] {
+            assert!(records(line), "{line}");
+        }
+        for line in ["info record", "--no", "report --color record"] {
+            assert!(!records(line), "{line}");
         }
     }
 }
