@@ -14,6 +14,9 @@ use crate::Result;
 /// The longest line of a comment or document, in columns.
 pub const MAX_COLUMNS: usize = 100;
 
+/// The maximum number of types of one name. Each crate has an `Error`, which does not count.
+pub const MOST_SHARED: usize = 2;
+
 /// The phrases that `docs/contributing.md` bans in comments and documents: the first column of its
 /// table, without what is in parentheses.
 ///
@@ -75,6 +78,14 @@ pub struct House {
     pub undocumented: Vec<(PathBuf, usize, String)>,
     /// Types of the same name: the name and the files that declare it, outside of tests.
     pub same_names: BTreeMap<String, Vec<PathBuf>>,
+}
+
+impl House {
+    /// The names that more than [`MOST_SHARED`] types have, with the number of these types.
+    pub fn crowded_names(&self) -> Vec<(&str, usize)> {
+        let all = self.same_names.iter().map(|(name, files)| (name.as_str(), files.len()));
+        all.filter(|(name, types)| *types > MOST_SHARED && *name != "Error").collect()
+    }
 }
 
 /// Counts the Rust sources below `rust-core` and `tests` of the project at `root`. What is built
@@ -294,12 +305,16 @@ mod tests {
         assert_eq!(house.undocumented, [(path.clone(), 3, "Two".to_owned())]);
         assert_eq!(house.same_names, BTreeMap::from([("One".to_owned(), vec![path.clone(), path])]));
         assert_eq!((house.functions.max, house.files.count), (2, 1));
+        assert_eq!(house.crowded_names(), []);
+        std::fs::write(&source, "struct One; struct Error; mod a { struct One; struct Error; }\nmod b { struct One; struct Error; }").unwrap();
+        assert_eq!(count(root.path()).unwrap().crowded_names(), [("One", 3)]);
     }
 
     #[test]
     fn this_house_keeps_its_rules() {
         let house = count(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
         assert!(house.files.count > 400, "{}", house.files);
+        assert_eq!(house.crowded_names(), []);
         assert_eq!((house.long_lines, house.banned, house.undocumented), Default::default());
     }
 }
