@@ -56,9 +56,12 @@ pub(crate) fn warn(warnings: &[Warning]) {
 pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query<'c>> {
     let mut line = ProgressLine::new("decoding");
     let (begun, mut reported) = (Instant::now(), false);
-    Ok(capture
-        .query()
-        .threads(&args.threads)?
+    let query = capture.query().threads(&args.threads)?;
+    let query = match args.jobs {
+        Some(jobs) => query.jobs(jobs),
+        None => query,
+    };
+    Ok(query
         .machine_decoder(args.native_decoder.into())
         .positions(args.positions.into())
         .place(jportal::Place::Nothing)

@@ -2,6 +2,7 @@
 
 //! What to decode of a capture, and how gaps are treated.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jportal_analyses::execution::Listener;
@@ -130,6 +131,12 @@ impl<'c> Query<'c> {
         self.options.positions = positions;
         self
     }
+    /// The number of threads that decode; by default, as many as the machine has processors. The
+    /// answer does not depend on it. Filling gaps takes further threads.
+    pub fn jobs(mut self, jobs: NonZeroUsize) -> Self {
+        self.options.jobs = Some(jobs);
+        self
+    }
     /// How to place orphans.
     pub fn place(self, place: Place) -> Self {
         Self { place, ..self }
@@ -232,7 +239,9 @@ impl<'c> Query<'c> {
         to: &mut dyn FlowConsumer,
     ) -> Result<(DecodeSummary, Option<place::Summary>), Error> {
         let recording = self.recording();
-        let (options, progress) = (&self.options, &mut self.progress);
+        // Filling learns from the threads in the order in which their events arrive.
+        let in_order = icfg.is_some();
+        let (options, progress) = (&DecodeOptions { in_order, ..self.options.clone() }, &mut self.progress);
         let mut decode = |to: &mut dyn FlowConsumer| recording.decode(options, to, progress);
         let failed = |source| Error::Decode { path: self.capture.path().to_owned(), source };
         let Some(method) = self.place.method() else {
@@ -243,7 +252,8 @@ impl<'c> Query<'c> {
             Some(icfg) => Projector::on(icfg, settings, to),
             None => Projector::new(Arc::new(recording.methods().clone()), settings, to),
         };
-        let summary = relayed(&mut projector, decode).map_err(failed)?;
+        let summary = if in_order { relayed(&mut projector, decode) } else { decode(&mut projector) };
+        let summary = summary.map_err(failed)?;
         Ok((summary, Some(projector.summary())))
     }
 }

@@ -2,13 +2,11 @@
 
 //! The worker of one core: turns PT pieces of the capture into batches of machine-flow items.
 
-use crate::driver::MachineDecoder;
 use crate::error::Error;
 use crate::recording::{Recording, Turn};
 use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
-use jportal_flow::Sender;
 use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
@@ -20,8 +18,22 @@ pub(crate) struct Batch {
     /// The offset in the core's PT stream at which decoding of this part began.
     pub offset: StreamOffset,
     pub items: Vec<Item>,
+    /// The indices of the gaps among the items.
+    pub gaps: Vec<u32>,
     /// This batch completes the stretch.
     pub last: bool,
+}
+
+impl Batch {
+    fn new(core: Core, offset: StreamOffset, items: Vec<Item>, last: bool) -> Self {
+        let gaps = (0..).zip(&items).filter(|(_, item)| matches!(item, Item::Gap(_)));
+        let gaps = gaps.map(|(index, _)| index).collect();
+        Self { core, offset, items, gaps, last }
+    }
+    /// What it counts for where the batches under way are bounded. An empty batch counts, too.
+    pub(crate) fn weight(&self) -> usize {
+        self.items.len() + 1
+    }
 }
 
 /// Bytes of PT passed to the decoder at once.
@@ -81,9 +93,73 @@ impl Recording {
     /// When the capture cannot be read. Trace that cannot be decoded becomes a gap in the flow.
     pub fn machine_flow(&self, core: Core, listener: &mut dyn MachineListener) -> Result<(), Error> {
         let wants_more = Cell::new(true);
-        let mut stream = CoreStream::with(self, core, false, true);
-        stream.run_with(&mut Listening { listener, wants_more: &wants_more }, &mut |_| wants_more.get())
+        let turns = self.turns().remove(&core.0).unwrap_or_default();
+        let mut stream = CoreStream::with(self, core, turns, true);
+        let mut check = Listening { listener, wants_more: &wants_more };
+        while wants_more.get() && stream.next_checked(&mut check)?.is_some() {}
+        Ok(())
     }
+}
+
+/// Decodes a core and sends the batches. Ends early when the receiver has hung up.
+pub(crate) fn send(
+    recording: &Recording,
+    core: Core,
+    turns: Vec<Turn>,
+    to: &jportal_flow::Sender<Result<Batch, Error>>,
+) {
+    let mut stream = CoreStream::new(recording, core, turns);
+    while let Some(batch) = stream.next().transpose() {
+        let weight = batch.as_ref().map_or(1, Batch::weight);
+        let failed = batch.is_err();
+        if to.send(batch, weight).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Decodes a core with both decoders in lock-step and sends the batches. Ends early when the
+/// receiver has hung up. libipt needs the whole trace of the core in memory.
+#[cfg(feature = "libipt")]
+pub(crate) fn send_checked(
+    recording: &Recording,
+    core: Core,
+    turns: Vec<Turn>,
+    to: &jportal_flow::Sender<Result<Batch, Error>>,
+) {
+    let done = checked(recording, core, turns, &mut |batch| {
+        let weight = batch.weight();
+        to.send(Ok(batch), weight).is_ok()
+    });
+    if let Err(e) = done {
+        // If the receiver has hung up, nobody can receive the error.
+        let _ = to.send(Err(e), 1);
+    }
+}
+
+#[cfg(feature = "libipt")]
+fn checked(
+    recording: &Recording,
+    core: Core,
+    turns: Vec<Turn>,
+    to: &mut dyn FnMut(Batch) -> bool,
+) -> Result<(), Error> {
+    use jportal_machine_flow::{Peer, PeerPiece};
+    let reader = recording.reader();
+    let (mut trace, mut pieces) = (Vec::new(), Vec::new());
+    for piece in reader.pt(core) {
+        pieces.push(PeerPiece { offset: StreamOffset(piece.offset), at: trace.len() });
+        trace.extend_from_slice(&reader.read(piece)?);
+    }
+    let peer = Peer::new(&mut trace, pieces, &config(reader.header()), recording.history());
+    let mut peer = peer.map_err(|e| Error::Libipt { core, message: e.to_string() })?;
+    let mut stream = CoreStream::with(recording, core, turns, true);
+    while let Some(batch) = stream.next_checked(&mut peer)? {
+        if !to(batch) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(feature = "libipt")]
@@ -99,20 +175,32 @@ impl Check for jportal_machine_flow::Peer<'_> {
     }
 }
 
-/// The decoder of one core and its input.
+/// The decoder of one core and its input. It decodes every stretch, in stream order.
 pub(crate) struct CoreStream<'a> {
     recording: &'a Recording,
     core: Core,
     decoder: CoreDecoder,
-    /// libipt must agree with the decoder.
-    checked: bool,
     turns: Vec<Turn>,
+    at: StreamReach,
     /// The next piece of the capture to push, and the stream offset up to which bytes were
     /// pushed.
     piece: usize,
     pushed: u64,
     /// The stream offset of the piece that was read last, and its bytes.
     bytes: (Option<u64>, Vec<u8>),
+}
+
+/// How far a core's stream is decoded.
+#[derive(Debug, Default)]
+struct StreamReach {
+    /// Index of the present turn.
+    turn: usize,
+    /// When the turn before it was closed.
+    since: Tsc,
+    /// The offset up to which the turn is decoded; `None` if it has not begun.
+    reached: Option<u64>,
+    /// The end of the portion that was pushed and is not decoded completely.
+    portion: Option<u64>,
 }
 
 /// Decoder configuration from the capture's header.
@@ -136,83 +224,59 @@ pub(crate) fn config(header: &Header) -> Config {
 }
 
 impl<'a> CoreStream<'a> {
-    pub(crate) fn new(recording: &'a Recording, core: Core, with: MachineDecoder) -> Result<Self, Error> {
-        let checked = with == MachineDecoder::Libipt;
-        if checked && !cfg!(feature = "libipt") {
-            return Err(Error::NoLibipt);
-        }
-        Ok(Self::with(recording, core, checked, checked))
+    pub(crate) fn new(recording: &'a Recording, core: Core, turns: Vec<Turn>) -> Self {
+        Self::with(recording, core, turns, false)
     }
-    fn with(recording: &'a Recording, core: Core, checked: bool, record_decisions: bool) -> Self {
+    fn with(recording: &'a Recording, core: Core, turns: Vec<Turn>, record_decisions: bool) -> Self {
         let config = Config { record_decisions, ..config(recording.reader().header()) };
         let mut decoder = CoreDecoder::new(config, recording.history());
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);
         }
-        Self {
-            recording,
-            core,
-            decoder,
-            checked,
-            turns: recording.turns(core),
-            piece: 0,
-            pushed: 0,
-            bytes: (None, Vec::new()),
-        }
+        let (at, bytes) = Default::default();
+        Self { recording, core, decoder, turns, at, piece: 0, pushed: 0, bytes }
     }
-    /// Decodes every stretch, in stream order. Ends early when the receiver has hung up.
-    pub(crate) fn run(&mut self, to: &Sender<Result<Batch, Error>>) {
-        // A batch without items counts as one, so that the bound also limits empty batches.
-        let mut send = |batch: Batch| {
-            let items = batch.items.len();
-            to.send(Ok(batch), items + 1).is_ok()
-        };
-        let done =
-            if self.checked { self.run_checked(&mut send) } else { self.run_with(&mut Unchecked, &mut send) };
-        if let Err(e) = done {
-            // If the receiver has hung up, nobody can receive the error.
-            let _ = to.send(Err(e), 1);
-        }
+    /// The next batch; `None` after the last one.
+    pub(crate) fn next(&mut self) -> Result<Option<Batch>, Error> {
+        self.next_checked(&mut Unchecked)
     }
-    fn run_with(&mut self, check: &mut dyn Check, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
-        let mut since = Tsc(0);
-        for turn in std::mem::take(&mut self.turns) {
-            if !self.turn(&turn, since, check, to)? {
-                return Ok(());
-            }
-            since = turn.stretch.closed;
-        }
-        Ok(())
-    }
-    #[cfg(not(feature = "libipt"))]
-    fn run_checked(&mut self, _to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
-        Err(Error::NoLibipt)
-    }
-    /// libipt decodes the same trace in lock-step. It needs the whole trace in memory.
-    #[cfg(feature = "libipt")]
-    fn run_checked(&mut self, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
-        use jportal_machine_flow::{Peer, PeerPiece};
-        let reader = self.recording.reader();
-        let mut trace = Vec::new();
-        let mut pieces = Vec::new();
-        for piece in reader.pt(self.core) {
-            pieces.push(PeerPiece { offset: StreamOffset(piece.offset), at: trace.len() });
-            trace.extend_from_slice(&reader.read(piece)?);
-        }
-        let peer = Peer::new(&mut trace, pieces, &config(reader.header()), self.recording.history());
-        let core = self.core;
-        let mut peer = peer.map_err(|e| Error::Libipt { core, message: e.to_string() })?;
-        self.run_with(&mut peer, to)
-    }
-    fn turn(
-        &mut self,
-        turn: &Turn,
-        since: Tsc,
-        check: &mut dyn Check,
-        to: &mut dyn FnMut(Batch) -> bool,
-    ) -> Result<bool, Error> {
+    /// As [`Self::next`]. `check` sees the items first.
+    fn next_checked(&mut self, check: &mut dyn Check) -> Result<Option<Batch>, Error> {
+        let Some(&turn) = self.turns.get(self.at.turn) else { return Ok(None) };
         let s = &turn.stretch;
-        let mut reached = s.from.0;
+        let reached = match self.at.reached {
+            Some(reached) => reached,
+            None => self.begin(s),
+        };
+        let until = match self.at.portion {
+            Some(until) => until,
+            None => self.push_portion(s, reached)?,
+        };
+        let at_end = until == s.to.0;
+        let part = jportal_machine_flow::Stretch {
+            until: StreamOffset(until),
+            since: self.at.since.max(turn.left).max(s.switched_in.unwrap_or_default()),
+            latest: s.closed,
+            tid: s.tid,
+            left: turn.left,
+            continues: turn.continues || !at_end,
+        };
+        let mut items = Vec::new();
+        let history = self.recording.history();
+        let progress = self.decoder.decode(part, history, &mut items);
+        check
+            .items(s, &items, self.decoder.decisions(), history)
+            .map_err(|message| Error::Libipt { core: self.core, message })?;
+        let done = progress == Progress::Done;
+        if done && at_end {
+            self.at = StreamReach { turn: self.at.turn + 1, since: s.closed, ..StreamReach::default() };
+        } else if done {
+            self.at = StreamReach { reached: Some(until), portion: None, ..self.at };
+        }
+        Ok(Some(Batch::new(self.core, StreamOffset(reached), items, done && at_end)))
+    }
+    /// Begins a stretch. Returns the offset of its first byte.
+    fn begin(&mut self, s: &Stretch) -> u64 {
         if let Some(blind) = s.blind {
             self.decoder.blind(blind.since, blind.until);
             // Trace that belongs to no known thread is not decoded.
@@ -221,42 +285,18 @@ impl<'a> CoreStream<'a> {
         if let Some(tsc) = s.came {
             self.decoder.came_while_lost(tsc);
         }
-        loop {
-            let until = s.to.0.min(reached.saturating_add(PORTION).max(self.next_held(reached)));
-            self.push_up_to(until)?;
-            let at_end = until == s.to.0;
-            if at_end && s.truncated {
-                self.decoder.loss(StreamOffset(until));
-            }
-            let part = jportal_machine_flow::Stretch {
-                until: StreamOffset(until),
-                since: since.max(turn.left).max(s.switched_in.unwrap_or_default()),
-                latest: s.closed,
-                tid: s.tid,
-                left: turn.left,
-                continues: turn.continues || !at_end,
-            };
-            loop {
-                let mut items = Vec::new();
-                let history = self.recording.history();
-                let progress = self.decoder.decode(part, history, &mut items);
-                check
-                    .items(s, &items, self.decoder.decisions(), history)
-                    .map_err(|message| Error::Libipt { core: self.core, message })?;
-                let last = at_end && progress == Progress::Done;
-                let batch = Batch { core: self.core, offset: StreamOffset(reached), items, last };
-                if !to(batch) {
-                    return Ok(false);
-                }
-                if progress == Progress::Done {
-                    break;
-                }
-            }
-            if at_end {
-                return Ok(true);
-            }
-            reached = until;
+        self.at.reached = Some(s.from.0);
+        s.from.0
+    }
+    /// Pushes the next portion of a stretch. Returns its end.
+    fn push_portion(&mut self, s: &Stretch, reached: u64) -> Result<u64, Error> {
+        let until = s.to.0.min(reached.saturating_add(PORTION).max(self.next_held(reached)));
+        self.push_up_to(until)?;
+        if until == s.to.0 && s.truncated {
+            self.decoder.loss(StreamOffset(until));
         }
+        self.at.portion = Some(until);
+        Ok(until)
     }
     /// The stream offset of the first byte at or after `place` that the capture holds. The
     /// missing part of the stream may have any size.

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The decode loop: cores in parallel, stretches in order of time, one machine per thread.
+//! The decode loop: cores and lanes in parallel, stretches in order of time, one machine per
+//! thread.
 //!
-//! A worker per core decodes the core's PT stream and runs ahead by a bounded number of items.
 //! The calling thread takes the stretches of all cores in the order in which they were closed.
-//! It feeds each batch to the machine of the stretch's thread. A thread is on one core at a
-//! time, so this order is the order of every thread's flow. Memory is bounded by the batches in
-//! transit, whatever the length of the trace.
+//! It passes each batch to the lane of the stretch's thread. A thread is on one core at a time,
+//! so this order is the order of every thread's flow. A crew decodes the batches ahead, and runs
+//! the lanes. Memory is bounded by the batches in transit, whatever the length of the trace.
 
-use crate::batch::{Batch, CoreStream};
+use crate::batch::{self, Batch, CoreStream};
+use crate::crew::{Alone, BatchSource, Crew, LaneWork, Pool, Workers};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::machine::Shared;
-use crate::recording::Recording;
+use crate::recording::{Recording, Turn};
 use crate::summary::{DecodeSummary, MachineTotals};
 use crate::watch::Watcher;
-use hashbrown::HashMap;
 use jportal_capture::header::sources;
-use jportal_flow::{FlowConsumer, Receiver, bounded};
-use jportal_units::{Tid, Tsc};
+use jportal_flow::{FlowConsumer, Sender};
+use jportal_units::{Core, Tid, Tsc};
+use std::num::NonZeroUsize;
 
 /// Which decoder turns packets into machine blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,10 +52,20 @@ pub struct DecodeOptions {
     /// Decodes only these threads, by id and start (the OS reuses ids); all threads when
     /// `None`.
     pub only: Option<Vec<(Tid, Tsc)>>,
+    /// The number of threads that decode; as many as the machine has processors when `None`.
+    /// The result does not depend on it.
+    pub jobs: Option<NonZeroUsize>,
+    /// The consumer receives the events of all threads in one order, that of the recording, as
+    /// with one job. Other threads still decode the cores ahead.
+    pub in_order: bool,
 }
 
-/// The number of items by which a core's worker may run ahead.
-const AHEAD: usize = 1 << 18;
+impl DecodeOptions {
+    fn jobs(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.jobs.map_or_else(all, NonZeroUsize::get)
+    }
+}
 
 /// Called from time to time with the bytes of PT decoded and the bytes in total.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
@@ -75,50 +86,105 @@ pub(crate) fn decode_watched(
     options: &DecodeOptions,
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
-    mut watcher: Option<&mut Watcher>,
+    watcher: Option<&mut Watcher>,
 ) -> Result<DecodeSummary, Error> {
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
     let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
+    let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
+    let jobs = options.jobs();
+    let ahead = match options.native_decoder {
+        MachineDecoder::Libipt => Some(CHECKED.ok_or(Error::NoLibipt)?),
+        MachineDecoder::Own if options.in_order && jobs > 1 => Some(batch::send as SendBatches),
+        MachineDecoder::Own => None,
+    };
+    if let Some(send) = ahead {
+        return decode_ahead(recording, send, watcher, |crew| route(recording, lanes, crew, progress));
+    }
+    let mut turns = recording.turns();
+    let mut stream = |core: Core| CoreStream::new(recording, core, turns.remove(&core.0).unwrap_or_default());
+    if jobs == 1 || watcher.is_some() {
+        let source = |core: Core| (core.0, BatchSource::Stream(Box::new(stream(core))));
+        let mut crew = Alone::new(recording.cores().map(source).collect(), watcher);
+        return route(recording, lanes, &mut crew, progress);
+    }
+    let workers = Workers::new(recording.cores().map(|core| (core, stream(core))).collect());
+    std::thread::scope(|scope| {
+        // The workers end when the pool is dropped.
+        let mut pool = Pool(&workers);
+        for _ in 0..jobs {
+            scope.spawn(|| workers.run());
+        }
+        route(recording, lanes, &mut pool, progress)
+    })
+}
+
+/// Decodes a core and sends its batches.
+type SendBatches = fn(&Recording, Core, Vec<Turn>, &Sender<Result<Batch, Error>>);
+
+/// Decodes with both decoders, if libipt is built in.
+#[cfg(feature = "libipt")]
+const CHECKED: Option<SendBatches> = Some(batch::send_checked);
+#[cfg(not(feature = "libipt"))]
+const CHECKED: Option<SendBatches> = None;
+
+/// Runs `decode` with a crew of one, for which a thread for each core decodes ahead.
+fn decode_ahead<'a, T>(
+    recording: &'a Recording,
+    send: SendBatches,
+    watcher: Option<&mut Watcher>,
+    decode: impl FnOnce(&mut Alone<'a, '_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    /// The weight of the batches that a core may decode ahead.
+    const AHEAD: usize = 1 << 18;
+    let mut turns = recording.turns();
+    std::thread::scope(|scope| {
+        let mut sources = hashbrown::HashMap::new();
+        for core in recording.cores() {
+            let (sender, receiver) = jportal_flow::bounded(AHEAD);
+            let turns = turns.remove(&core.0).unwrap_or_default();
+            scope.spawn(move || send(recording, core, turns, &sender));
+            sources.insert(core.0, BatchSource::Ahead(receiver));
+        }
+        decode(&mut Alone::new(sources, watcher))
+    })
+}
+
+/// Passes the stretches of all cores to the lanes of their threads.
+fn route<'a>(
+    recording: &Recording,
+    mut lanes: Lanes<'a, '_>,
+    crew: &mut impl Crew<'a>,
+    progress: &mut Progress<'_>,
+) -> Result<DecodeSummary, Error> {
     let order = recording.stretches_in_order();
     let mut unseen = recording.unseen(&order).into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
-    std::thread::scope(|scope| {
-        let mut inputs: HashMap<u32, Receiver<Result<Batch, Error>>> = HashMap::new();
-        for core in recording.cores() {
-            let (send, receive) = bounded(AHEAD);
-            let mut stream = CoreStream::new(recording, core, options.native_decoder)?;
-            scope.spawn(move || stream.run(&send));
-            inputs.insert(core.0, receive);
+    let mut totals = MachineTotals::default();
+    let mut done = 0;
+    for (number, stretch) in order.iter().enumerate() {
+        let lane = lanes.of(stretch, crew);
+        while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
+            lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
         }
-        let mut lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
-        let mut totals = MachineTotals::default();
-        let mut done = 0;
-        for (number, stretch) in order.iter().enumerate() {
-            let Some(input) = inputs.get(&stretch.core.0) else { continue };
-            let lane = lanes.of(stretch);
-            while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
-                lane.blind(&unseen.blind);
-            }
-            // A worker that failed has sent the error as its last message and hung up.
-            while let Some(batch) = input.recv() {
-                let batch = batch?;
-                totals.add(&batch);
-                lane.take(stretch, &batch, watcher.as_deref_mut());
-                if batch.last {
-                    break;
-                }
-            }
-            let bytes = stretch.to.0.saturating_sub(stretch.from.0);
-            done += bytes;
-            lane.add_bytes(bytes);
-            progress(done, total);
-            if lanes.have_enough() || watcher.as_ref().is_some_and(|w| w.is_done()) {
+        while let Some(batch) = crew.batch(stretch.core)? {
+            totals.add(&batch);
+            let last = batch.last;
+            lanes.give(lane, LaneWork::Batch(*stretch, batch), crew);
+            if last {
                 break;
             }
         }
-        for unseen in unseen.filter(|u| u.before.is_none()) {
-            lanes.at(unseen.tid, unseen.blind.since).blind(&unseen.blind);
+        let bytes = stretch.to.0.saturating_sub(stretch.from.0);
+        done += bytes;
+        lanes.add_bytes(lane, bytes);
+        progress(done, total);
+        if lanes.have_enough() || crew.has_enough() {
+            break;
         }
-        Ok(DecodeSummary::new(lanes.end(), totals, recording))
-    })
+    }
+    for unseen in unseen.filter(|u| u.before.is_none()) {
+        let lane = lanes.at(unseen.tid, unseen.blind.since, crew);
+        lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
+    }
+    Ok(DecodeSummary::new(lanes.end(crew), totals, recording))
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Assigns each stretch to a machine: one machine per thread, with its sink.
+//! Assigns each stretch to a lane: one machine with its sink per thread.
 
 use crate::batch::Batch;
+use crate::crew::{Crew, LaneWork};
 use crate::machine::{Machine, Shared, StreamPlace};
 use crate::stretches::{Blind, Stretch};
 use crate::summary::ThreadSummary;
@@ -22,7 +23,6 @@ pub(crate) struct Lane<'a> {
     machine: Machine<'a>,
     sink: Option<Box<dyn FlowSink + Send>>,
     info: ThreadInfo,
-    pt_bytes: u64,
 }
 
 /// Passes the machine's events to its sink.
@@ -37,9 +37,18 @@ fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + '
 }
 
 impl Lane<'_> {
-    /// Takes a batch of the thread's `stretch`. A watcher of this thread sees the resulting
-    /// events.
-    pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
+    /// Does the next work. A watcher of this thread sees the resulting events.
+    pub(crate) fn work(&mut self, work: &LaneWork, watcher: Option<&mut Watcher>) {
+        match work {
+            LaneWork::Batch(stretch, batch) => self.take(stretch, batch, watcher),
+            LaneWork::Blind(blind) => self.blind(blind),
+        }
+    }
+    /// Whether the thread has open frames.
+    pub(crate) fn has_open_frames(&self) -> bool {
+        !self.machine.stack.is_empty()
+    }
+    fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
         let machine = &mut self.machine;
         machine.place = StreamPlace { core: stretch.core, offset: batch.offset };
         match watcher.filter(|w| w.wants(&self.info)) {
@@ -65,7 +74,7 @@ impl Lane<'_> {
         }
     }
     /// The thread may have run where records are missing.
-    pub(crate) fn blind(&mut self, blind: &Blind) {
+    fn blind(&mut self, blind: &Blind) {
         let known = |t: Tsc| Some(t).filter(|t| t.0 != 0 && t.0 != u64::MAX);
         self.machine.lose(Gap {
             reason: GapReason::Sideband,
@@ -79,30 +88,36 @@ impl Lane<'_> {
         });
         self.flush();
     }
-    /// Counts bytes of PT that were recorded for the thread.
-    pub(crate) const fn add_bytes(&mut self, bytes: u64) {
-        self.pt_bytes += bytes;
-    }
     fn flush(&mut self) {
         hand_on(&mut self.machine, self.sink.as_deref_mut());
     }
-    fn end(mut self) -> ThreadSummary {
+    /// Ends the flow. `pt_bytes`: the bytes of PT that were recorded for the thread.
+    fn end(mut self, pt_bytes: u64) -> ThreadSummary {
         self.machine.finish();
         self.flush();
         if let Some(sink) = self.sink.take() {
             sink.end();
         }
-        ThreadSummary { info: self.info, counters: self.machine.counters, pt_bytes: self.pt_bytes }
+        ThreadSummary { info: self.info, counters: self.machine.counters, pt_bytes }
     }
 }
 
-/// The machines of all threads.
+/// A lane as the driver knows it.
+struct LaneFacts {
+    pt_bytes: u64,
+    /// The lane's events are needed, or tell whether the thread has open frames when another
+    /// thread takes its OS thread.
+    needed: bool,
+}
+
+/// The lanes of all threads. A crew runs them.
 pub(crate) struct Lanes<'a, 'c> {
     shared: &'a Shared<'a>,
     only: Option<&'c [(Tid, Tsc)]>,
     consumer: &'c mut dyn FlowConsumer,
-    /// By OS thread id and start, because the OS reuses ids.
-    open: HashMap<(u32, u64), Lane<'a>>,
+    known: Vec<LaneFacts>,
+    /// The numbers of the lanes by OS thread id and start, because the OS reuses ids.
+    numbers: HashMap<(u32, u64), usize>,
     /// When each core's last stretch was closed.
     closed: HashMap<u32, Tsc>,
 }
@@ -114,7 +129,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         only: Option<&'c [(Tid, Tsc)]>,
         consumer: &'c mut dyn FlowConsumer,
     ) -> Self {
-        Self { shared, only, consumer, open: HashMap::new(), closed: HashMap::new() }
+        let (known, numbers, closed) = Default::default();
+        Self { shared, only, consumer, known, numbers, closed }
     }
     /// Whether the consumer needs no more events.
     pub(crate) fn have_enough(&self) -> bool {
@@ -122,50 +138,63 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
     /// The lane of the stretch's thread. If two Java threads used one OS thread in turn (`main`
     /// and `DestroyJavaVM`), a stretch in which both ran goes to the first.
-    pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
+    pub(crate) fn of(&mut self, stretch: &Stretch, crew: &mut impl Crew<'a>) -> usize {
         let free = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
         let since = free.max(stretch.switched_in.unwrap_or(Tsc(0)));
         let threads = &self.shared.image.threads;
-        let mut info =
-            info(threads, stretch.tid, time_of_thread(threads, stretch.tid, since, stretch.closed));
-        if let Some(unfinished) = self.unfinished_before(&info) {
-            info = unfinished;
+        let time = time_of_thread(threads, stretch.tid, since, stretch.closed);
+        if let Some(&lane) = self.numbers.get(&key(threads, stretch.tid, time)) {
+            return lane;
         }
-        self.lane(info)
+        let info = info(threads, stretch.tid, time);
+        match self.unfinished_before(&info, crew) {
+            Some(lane) => lane,
+            None => self.lane(info, crew),
+        }
     }
     /// The lane of the thread that had `tid` at time `tsc`.
-    pub(crate) fn at(&mut self, tid: Tid, tsc: Tsc) -> &mut Lane<'a> {
-        self.lane(info(&self.shared.image.threads, tid, tsc))
+    pub(crate) fn at(&mut self, tid: Tid, tsc: Tsc, crew: &mut impl Crew<'a>) -> usize {
+        self.lane(info(&self.shared.image.threads, tid, tsc), crew)
     }
-    fn lane(&mut self, info: ThreadInfo) -> &mut Lane<'a> {
-        let key = (info.tid.0, info.started.0);
-        let (shared, only, consumer) = (self.shared, self.only, &mut *self.consumer);
-        self.open.entry(key).or_insert_with(|| {
-            let wanted = only.is_none_or(|them| them.contains(&(info.tid, info.started)));
-            let sink = wanted.then(|| consumer.thread(&info));
-            let mut machine = Machine::new(shared);
-            machine.runs = consumer.takes_runs();
-            Lane { machine, sink, info, pt_bytes: 0 }
-        })
-    }
-    /// The thread that used the OS thread before `info`'s, if `info`'s thread has not run yet
-    /// and the earlier one still has open frames. A thread ends only when all its frames have
-    /// returned, whatever the times say.
-    fn unfinished_before(&self, info: &ThreadInfo) -> Option<ThreadInfo> {
-        if self.open.contains_key(&(info.tid.0, info.started.0)) {
-            return None;
+    /// Gives a lane its next work, unless nothing needs its events.
+    pub(crate) fn give(&self, lane: usize, work: LaneWork, crew: &mut impl Crew<'a>) {
+        if self.known[lane].needed {
+            crew.give(lane, work);
         }
+    }
+    /// Counts bytes of PT that were recorded for the lane's thread.
+    pub(crate) fn add_bytes(&mut self, lane: usize, bytes: u64) {
+        self.known[lane].pt_bytes += bytes;
+    }
+    fn lane(&mut self, info: ThreadInfo, crew: &mut impl Crew<'a>) -> usize {
+        let number = *self.numbers.entry((info.tid.0, info.started.0)).or_insert(self.known.len());
+        if number == self.known.len() {
+            let wanted = self.only.is_none_or(|them| them.contains(&(info.tid, info.started)));
+            let sink = wanted.then(|| self.consumer.thread(&info));
+            let mut machine = Machine::new(self.shared);
+            machine.runs = self.consumer.takes_runs();
+            let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
+            self.known.push(LaneFacts { pt_bytes: 0, needed });
+            crew.add(Lane { machine, sink, info });
+        }
+        number
+    }
+    /// The lane of the thread that used the OS thread before `info`'s, if the earlier one still
+    /// has open frames. A thread ends only when all its frames have returned, whatever the times
+    /// say. `info`'s thread has not run yet.
+    fn unfinished_before(&self, info: &ThreadInfo, crew: &mut impl Crew<'a>) -> Option<usize> {
         let earlier = Tsc(info.started.0.checked_sub(1)?);
         let span = self.shared.image.threads.at(info.tid, earlier).filter(|s| s.started < info.started)?;
-        let lane = self.open.get(&(info.tid.0, span.started.0))?;
-        (!lane.machine.stack.is_empty()).then(|| lane.info.clone())
+        let lane = *self.numbers.get(&(info.tid.0, span.started.0))?;
+        crew.has_open_frames(lane).then_some(lane)
     }
     /// Ends all flows, in order of the threads' start, which is also the order of the
     /// summaries.
-    pub(crate) fn end(self) -> Vec<ThreadSummary> {
-        let mut lanes: Vec<Lane<'_>> = self.open.into_values().collect();
-        lanes.sort_by_key(|lane| (lane.info.started, lane.info.tid));
-        lanes.into_iter().map(Lane::end).collect()
+    pub(crate) fn end(self, crew: &mut impl Crew<'a>) -> Vec<ThreadSummary> {
+        let mut all: Vec<(Lane<'_>, u64)> =
+            crew.finish().into_iter().zip(self.known.iter().map(|k| k.pt_bytes)).collect();
+        all.sort_by_key(|(lane, _)| (lane.info.started, lane.info.tid));
+        all.into_iter().map(|(lane, pt_bytes)| lane.end(pt_bytes)).collect()
     }
 }
 
@@ -174,6 +203,11 @@ fn time_of_thread(threads: &Threads, tid: Tid, since: Tsc, closed: Tsc) -> Tsc {
     let began_inside = threads.at(tid, closed).is_some_and(|span| span.started > since);
     let before = threads.at(tid, since).filter(|span| span.exited.is_none_or(|e| e >= since));
     if began_inside && before.is_some() { since } else { closed }
+}
+
+/// Identifies the thread that had `tid` at a time: its id and its start.
+fn key(threads: &Threads, tid: Tid, when: Tsc) -> (u32, u64) {
+    (tid.0, threads.at(tid, when).map_or(0, |span| span.started.0))
 }
 
 fn info(threads: &Threads, tid: Tid, when: Tsc) -> ThreadInfo {
@@ -188,12 +222,13 @@ fn info(threads: &Threads, tid: Tid, when: Tsc) -> ThreadInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crew::{Alone, Pool, Workers};
     use crate::driver::Positions;
     use crate::frame::Frame;
     use crate::testing::NoCode;
     use jportal_capture::codec::Str;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
-    use jportal_flow::Event;
+    use jportal_flow::{Event, EventKind};
     use jportal_machine_flow::CodeHistory;
     use jportal_units::{Address, AddressRange, Core, StreamOffset};
     use jportal_vm_image::{Builder, VmImage};
@@ -254,6 +289,7 @@ mod tests {
         let shared = Shared::new(&image, &history, Positions::Markers, false);
         let mut seen = ThreadNames::default();
         let mut lanes = Lanes::new(&shared, only, &mut seen);
+        let mut crew = Alone::new(HashMap::new(), None);
         let names = stretches.iter().map(|&(core, tid, since, closed)| {
             let at = StreamOffset(0);
             let (core, tid, closed) = (Core(core), Tid(tid), Tsc(closed));
@@ -268,10 +304,11 @@ mod tests {
                 came: None,
                 blind: None,
             };
-            lanes.of(&stretch).info.name.clone()
+            let lane = lanes.of(&stretch, &mut crew);
+            crew.lane_mut(lane).info.name.clone()
         });
         let names = names.collect();
-        lanes.end();
+        lanes.end(&mut crew);
         (names, seen.0)
     }
 
@@ -306,6 +343,7 @@ mod tests {
         let shared = Shared::new(&image, &history, Positions::Markers, false);
         let mut seen = ThreadNames::default();
         let mut lanes = Lanes::new(&shared, None, &mut seen);
+        let mut crew = Alone::new(HashMap::new(), None);
         let at = StreamOffset(0);
         let stretch = |closed| Stretch {
             core: Core(0),
@@ -319,15 +357,16 @@ mod tests {
             blind: None,
         };
         let open = Frame::Upcall { outcome: Default::default(), throwing: false };
-        lanes.of(&stretch(110)).machine.stack.push(open);
+        let first = lanes.of(&stretch(110), &mut crew);
+        crew.lane_mut(first).machine.stack.push(open);
         // By time, the next stretch belongs to `DestroyJavaVM` entirely.
-        let lane = lanes.of(&stretch(150));
-        assert_eq!(lane.info.name, "main");
-        lane.machine.stack.clear();
-        let lane = lanes.of(&stretch(160));
-        assert_eq!(lane.info.name, "DestroyJavaVM");
+        assert_eq!(lanes.of(&stretch(150), &mut crew), first);
+        assert_eq!(crew.lane_mut(first).info.name, "main");
+        crew.lane_mut(first).machine.stack.clear();
+        let second = lanes.of(&stretch(160), &mut crew);
+        assert_eq!(crew.lane_mut(second).info.name, "DestroyJavaVM");
         // A thread that has begun stays.
-        assert_eq!(lanes.of(&stretch(170)).info.name, "DestroyJavaVM");
+        assert_eq!(lanes.of(&stretch(170), &mut crew), second);
     }
 
     #[test]
@@ -352,14 +391,91 @@ mod tests {
         let shared = Shared::new(&image, &history, Positions::Markers, false);
         let mut ends = EndOrder::default();
         let mut lanes = Lanes::new(&shared, None, &mut ends);
+        let mut crew = Alone::new(HashMap::new(), None);
         // The start of a thread that the VM did not report is not known.
         for tid in [9, MAIN, 35, 31, 38, 33, 30, 37, 32, 36, 39, 34] {
-            lanes.at(Tid(tid), Tsc(50));
+            lanes.at(Tid(tid), Tsc(50), &mut crew);
         }
-        let summaries = lanes.end();
+        let summaries = lanes.end(&mut crew);
         let expected = [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, MAIN, 9];
         assert_eq!(*ends.0.lock().unwrap(), expected);
         assert_eq!(summaries.iter().map(|s| s.info.tid.0).collect::<Vec<_>>(), expected);
+    }
+
+    /// A loss of records on a core, which becomes a gap.
+    fn blind(offset: u64) -> LaneWork {
+        let (since, until) = (Tsc(20), Tsc(30));
+        LaneWork::Blind(Blind { core: Core(0), offset: StreamOffset(offset), since, until })
+    }
+
+    /// Runs `decode` with lanes whose sinks panic at the gap with offset `panics`. Returns the
+    /// offsets of the gaps of each thread.
+    fn in_pool(
+        panics: u64,
+        workers: usize,
+        decode: impl for<'a> FnOnce(&mut Lanes<'a, '_>, &mut Pool<'_, 'a>),
+    ) -> HashMap<u32, Vec<u64>> {
+        #[derive(Default)]
+        struct Gaps(Arc<Mutex<HashMap<u32, Vec<u64>>>>, u64);
+        struct Notes(u32, Arc<Mutex<HashMap<u32, Vec<u64>>>>, u64);
+        impl FlowSink for Notes {
+            fn events(&mut self, events: &[Event]) {
+                for e in events {
+                    let EventKind::Gap(gap) = &e.kind else { continue };
+                    assert_ne!(gap.offset.0, self.2, "a sink that panics");
+                    self.1.lock().unwrap().entry(self.0).or_default().push(gap.offset.0);
+                }
+            }
+            fn end(self: Box<Self>) {}
+        }
+        impl FlowConsumer for Gaps {
+            fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+                Box::new(Notes(info.tid.0, Arc::clone(&self.0), self.1))
+            }
+        }
+        let image = image();
+        let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let shared = Shared::new(&image, &history, Positions::Markers, false);
+        let mut gaps = Gaps(Arc::default(), panics);
+        let all = Arc::clone(&gaps.0);
+        let mut lanes = Lanes::new(&shared, None, &mut gaps);
+        let crew = Workers::new(Vec::new());
+        std::thread::scope(|scope| {
+            let mut pool = Pool(&crew);
+            for _ in 0..workers {
+                scope.spawn(|| crew.run());
+            }
+            decode(&mut lanes, &mut pool);
+            lanes.end(&mut pool);
+        });
+        all.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn each_lane_of_a_pool_works_in_order() {
+        for workers in [1, 3, 16] {
+            let all = in_pool(u64::MAX, workers, |lanes, pool| {
+                for offset in 0..2000 {
+                    let lane = lanes.at(Tid(9 + offset as u32 % 7), Tsc(50), pool);
+                    lanes.give(lane, blind(offset), pool);
+                }
+            });
+            let expected = (0..7u64).map(|n| (9 + n as u32, (0..2000).filter(|o| o % 7 == n).collect()));
+            assert_eq!(all, expected.collect(), "{workers}");
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_pool_is_passed_on() {
+        let failed = std::panic::catch_unwind(|| {
+            in_pool(1500, 2, |lanes, pool| {
+                let lane = lanes.at(Tid(9), Tsc(50), pool);
+                // More work than may be pending: nobody waits for a worker that has gone.
+                (0..1 << 21).for_each(|offset| lanes.give(lane, blind(offset), pool));
+            })
+        });
+        let panic = failed.unwrap_err();
+        assert!(panic.downcast_ref::<String>().is_some_and(|text| text.contains("a sink that panics")));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod blind;
 mod code_map;
 mod compiled;
 mod contradiction;
+mod crew;
 mod deopt;
 mod described;
 mod dispatch;

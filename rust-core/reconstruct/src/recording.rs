@@ -271,29 +271,12 @@ impl Recording {
         all.sort_by_key(|(t, s)| (*t, s.core, s.from));
         all.into_iter().map(|(_, s)| s).collect()
     }
-    /// The stretches of `core` in stream order, each with what its thread did before and does
+    /// By core, its stretches in stream order, each with what its thread did before and does
     /// after it.
-    pub(crate) fn turns(&self, core: Core) -> Vec<Turn> {
-        let mut last: HashMap<u32, (Stretch, Option<usize>)> = HashMap::new();
-        let mut turns: Vec<Turn> = Vec::new();
+    pub(crate) fn turns(&self) -> HashMap<u32, Vec<Turn>> {
         let order = self.stretches_in_order();
-        let mut unseen = self.unseen(&order).into_iter().peekable();
-        for (number, s) in order.into_iter().enumerate() {
-            // Between two stretches on this core, the thread may have been elsewhere.
-            let elsewhere = unseen.next_if(|u| u.before == Some(number)).is_some();
-            let here = (s.core == core).then_some(turns.len());
-            let before = last.insert(s.tid.0, (s, here));
-            if let (Some(_), Some((b, Some(at)))) = (here, before) {
-                turns[at].continues =
-                    s.from == b.to && !b.truncated && b.from != b.to && s.came.is_none() && s.blind.is_none();
-                turns[at].continues &= !elsewhere;
-            }
-            if here.is_some() {
-                let left = before.map_or(Tsc(0), |(b, _)| b.closed);
-                turns.push(Turn { stretch: s, left, continues: false });
-            }
-        }
-        turns
+        let unseen = self.unseen(&order);
+        turns(&order, &unseen)
     }
     /// The threads that may have run where records are missing. `order`:
     /// [`Self::stretches_in_order`].
@@ -345,6 +328,27 @@ impl Recording {
     pub const fn refused_code(&self) -> u64 {
         self.refused_code
     }
+}
+
+/// See [`Recording::turns`]. `order` and `unseen` are those of the recording.
+pub(crate) fn turns(order: &[Stretch], unseen: &[Unseen]) -> HashMap<u32, Vec<Turn>> {
+    let mut turns: HashMap<u32, Vec<Turn>> = HashMap::new();
+    // By thread, its last stretch and the index of that stretch among the core's turns.
+    let mut last: HashMap<u32, (Stretch, usize)> = HashMap::new();
+    let mut unseen = unseen.iter().peekable();
+    for (number, &s) in order.iter().enumerate() {
+        // Between two stretches on this core, the thread may have been elsewhere.
+        let elsewhere = unseen.next_if(|u| u.before == Some(number)).is_some();
+        let of_core = turns.entry(s.core.0).or_default();
+        let before = last.insert(s.tid.0, (s, of_core.len()));
+        if let Some((b, at)) = before.filter(|(b, _)| b.core == s.core) {
+            let follows = s.from == b.to && !b.truncated && b.from != b.to;
+            of_core[at].continues = follows && s.came.is_none() && s.blind.is_none() && !elsewhere;
+        }
+        let left = before.map_or(Tsc(0), |(b, _)| b.closed);
+        of_core.push(Turn { stretch: s, left, continues: false });
+    }
+    turns
 }
 
 /// The parts of a visit, one for each thread that used the OS thread, with the start of that

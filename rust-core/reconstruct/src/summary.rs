@@ -37,8 +37,8 @@ pub struct MachineTotals {
 
 impl MachineTotals {
     pub(crate) fn add(&mut self, batch: &Batch) {
-        for item in &batch.items {
-            if let Item::Gap(gap) = item {
+        for index in &batch.gaps {
+            if let Some(Item::Gap(gap)) = batch.items.get(*index as usize) {
                 self.gap(batch.core, gap);
             }
         }
