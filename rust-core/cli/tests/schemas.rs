@@ -49,8 +49,8 @@ use serde_json::{Value, json};
 
 use common::{capture, jportal, json};
 
-/// The schema of the lines of `print`. No `ResultKind` of the command names it, and the lines do not
-/// name it either.
+/// The schema of the lines of `print`. No `ResultKind` of the command names it, and the lines do
+/// not name it either.
 const LINES: &str = "print-lines";
 
 /// The reports on any capture.
