@@ -112,8 +112,7 @@ fn stop(plugin: &Plugin) {
         if let Err(e) = core.flush_truth() {
             plugin.log.error(&format!("record of executed blocks: {e}"));
         }
-        let counts = format!("{:?}", core.counts());
-        plugin.log.line(&format!("core {n}: {} {:?}", counts.trim_start_matches("Core"), core.sent()));
+        plugin.log.line(&format!("core {n}: {:?} {:?}", core.counts(), core.sent()));
     });
     plugin.flush_code_log();
 }

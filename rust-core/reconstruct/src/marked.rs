@@ -97,6 +97,11 @@ impl<'a> Machine<'a> {
         if c.trail.fresh {
             return None;
         }
+        let allocates = scope_positions(n, p.scope).next().is_some_and(|at| self.allocates(at));
+        let reexecutes = p.flags & pc_flags::REEXECUTE != 0;
+        if !allocates && !reexecutes {
+            return None;
+        }
         let state = scope_chain(n, p.scope);
         let (is, callers) = state.split_last()?;
         let &was = c.chain.get(callers.len()).filter(|_| c.chain.starts_with(callers))?;
@@ -106,9 +111,9 @@ impl<'a> Machine<'a> {
         if !passed {
             return None;
         }
-        let cause = if self.allocates(*is) && self.leads_straight(is.method, (is.bci, was.bci)) {
+        let cause = if allocates && self.leads_straight(is.method, (is.bci, was.bci)) {
             Cause::MovedAllocation
-        } else if p.flags & pc_flags::REEXECUTE != 0 {
+        } else if reexecutes {
             Cause::StringConcatenation
         } else {
             return None;

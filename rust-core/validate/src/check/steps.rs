@@ -119,8 +119,8 @@ impl Walk {
         });
     }
     /// Compiled code went from `from` to `to` on one of several paths. With `anew`, the
-    /// activation may be another one than before. Where the interpreter restarts at an earlier
-    /// state, no path leads there.
+    /// activation may be another one than before. After a moved allocation, the interpreter
+    /// restarts at `to`, which control had passed: the path leads from there to `from`.
     pub(crate) fn unresolved(
         &mut self,
         method: MethodId,
@@ -128,7 +128,6 @@ impl Walk {
         cause: Cause,
         anew: bool,
     ) {
-        let restarts = matches!(cause, Cause::StringConcatenation | Cause::MovedAllocation);
         let mut returns = true;
         if let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") {
             self.reset(Reset::Unresolved);
@@ -141,6 +140,10 @@ impl Walk {
                     format!("an unresolved stretch begins at {from}, where the frame does not stand")
                 });
             } else {
+                let restarts = cause == Cause::MovedAllocation
+                    && from.is_some()
+                    && to.is_some()
+                    && self.reaches((method, to, from, false));
                 returns = restarts || self.leads(&top, (from, to), anew);
             }
         }

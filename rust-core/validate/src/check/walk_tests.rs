@@ -462,11 +462,14 @@ fn unresolved_stretches_are_held_to_their_ends() {
         FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.unresolved(BRANCHY, Some(8), Some(4)).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(back.broken(), ["stretch"]);
-    // None is needed where the interpreter restarts at an earlier state.
-    let back =
-        FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
-    let back = back.restarts(BRANCHY, 8, 4).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
-    assert!(back.check().is_clean());
+    // Where the interpreter restarts at an earlier state, the path leads from there.
+    let restarted = |to, then: &[u16]| {
+        let flow = FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall);
+        let flow = flow.in_tier(Tier::C2, BRANCHY, &[0, 1, 8]).restarts(BRANCHY, 8, to);
+        flow.in_tier(Tier::C2, BRANCHY, then).ret(BRANCHY)
+    };
+    assert!(restarted(1, &[1, 4, 5, 9]).check().is_clean());
+    assert_eq!(restarted(4, &[4, 5, 9]).broken(), ["stretch"]);
     // A path exists if another activation went there.
     let anew =
         FlowBuilder::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
