@@ -31,6 +31,13 @@ impl ResultKind {
     pub(crate) fn name(self) -> String {
         format!("jportal/{}/{}", self.schema, self.version)
     }
+    /// The document of a result: its fields, and the name of its schema.
+    pub(crate) fn document(self, mut value: Value) -> Value {
+        if let Value::Object(fields) = &mut value {
+            fields.insert("schema".into(), self.name().into());
+        }
+        value
+    }
 }
 
 /// Writes a result in the chosen format.
@@ -47,14 +54,11 @@ pub(crate) fn put(
 }
 
 /// Writes a result for programs.
-pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, mut value: Value) -> Result<()> {
+pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, value: Value) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match format.get() {
         Format::Text | Format::Json => {
-            if let Value::Object(fields) = &mut value {
-                fields.insert("schema".into(), kind.name().into());
-            }
-            serde_json::to_writer_pretty(&mut out, &value)?;
+            serde_json::to_writer_pretty(&mut out, &kind.document(value))?;
             writeln!(out)?;
         }
         Format::Jsonl => {

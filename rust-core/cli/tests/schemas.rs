@@ -420,10 +420,25 @@ fn comparisons_fit() {
 fn degraded_captures_fit() {
     let place = CaptureFolder::new();
     let (whole, lossy) = (place.path("traced"), place.path("lossy"));
-    let ways: [&[&str]; 4] =
-        [&["--every", "256"], &["--without-ends"], &["--overflow", "1k"], &["--loss", "25%", "--aux", "8k"]];
+    let ways: [&[&str]; 5] = [
+        &["--every", "256"],
+        &["--without-ends"],
+        &["--overflow", "1k"],
+        &["--loss", "25%", "--aux", "8k"],
+        &["--lost-records", "1:1"],
+    ];
+    let (truth, mut reasons) = (place.path("truth"), BTreeSet::new());
+    let truths = validator("degrade-truth");
     for way in ways {
-        let lost = result("degrade", &[&["degrade", &whole, "-o", &lossy], way].concat());
+        let degrade = ["degrade", &whole, "-o", &lossy, "--truth", &truth];
+        let lost = result("degrade", &[&degrade, way].concat());
+        let truth: Value = serde_json::from_slice(&std::fs::read(&truth).unwrap()).unwrap();
+        fits(&truths, &truth);
+        assert_eq!((&truth["lost"], &truth["threads"]), (&lost["lost"], &lost["threads"]));
+        let gaps = truth["cores"][0]["gaps"].as_array().unwrap();
+        reasons.extend(gaps.iter().map(|gap| gap["reason"].as_str().unwrap().to_owned()));
+        let records = truth["cores"][0]["sideband"].as_array().unwrap();
+        reasons.extend(records.iter().map(|_| "records".to_owned()));
         result("info", &["info", "--check", "--recover", "follow", "--project", "indexed", &lossy]);
         result("accuracy", &["accuracy", "--recover", "follow", &whole, &lossy]);
         for kind in REPORTS.into_iter().chain(["latency"]) {
@@ -432,6 +447,8 @@ fn degraded_captures_fit() {
         let seen = lines(&[&lossy]);
         assert!(lost["lost"] == 0 || seen.contains("gap"), "{way:?}: {seen:?}");
     }
+    let expected = ["overflow", "records", "start", "truncated"].map(str::to_owned);
+    assert_eq!(reasons, BTreeSet::from(expected));
 }
 
 #[test]
