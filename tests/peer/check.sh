@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
-# Checks the peer: runs the examples natively with the oracle agent, and compares what the peer makes
-# of the logs with golden/. golden/spec.txt has the numbers that were worked out by hand; the other
-# files are whole outputs. Then plants faults into the logs: each must turn each comparison red.
+# Checks the peer: runs the examples natively with the oracle agent, and compares what the peer
+# makes of the logs with golden/. golden/spec.txt has the numbers that were worked out by hand; the
+# other files are whole outputs. Then plants faults into the logs: each must turn each comparison
+# red.
 # usage: check.sh [--keep DIR] [--bless]
 # --bless writes the whole outputs anew, if the numbers of spec.txt hold.
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
-# Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and libsteadystart.so in
-# build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc, and
-# Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
+# Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
+# libsteadystart.so in build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the
+# PATH), gcc, and Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

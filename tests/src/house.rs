@@ -10,6 +10,9 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use crate::Result;
+use comments::Language;
+
+mod comments;
 
 /// The longest line of a comment or document, in columns.
 pub const MAX_COLUMNS: usize = 100;
@@ -70,7 +73,8 @@ pub struct House {
     /// Lines per function.
     pub functions: Sizes,
     /// Lines of comments and documents of more than [`MAX_COLUMNS`] columns: file, line, columns.
-    /// Rows of tables and lines with a URL do not count.
+    /// Of a comment after code, only the comment itself counts. Rows of tables and lines with a URL
+    /// do not count.
     pub long_lines: Vec<(PathBuf, usize, usize)>,
     /// Lines of comments and documents with a [banned phrase](banned_phrases): file, line, phrase.
     pub banned: Vec<(PathBuf, usize, String)>,
@@ -88,8 +92,8 @@ impl House {
     }
 }
 
-/// Counts the Rust sources below `rust-core` and `tests` of the project at `root`. What is built
-/// does not count.
+/// Counts the Rust sources below `rust-core` and `tests` of the project at `root`, and the comments
+/// of its other sources. What is built does not count.
 ///
 /// # Errors
 /// A file cannot be read or is not Rust.
@@ -109,6 +113,11 @@ pub fn count(root: &Path) -> Result<House> {
             !fenced && !is_fence && !line.starts_with('|')
         });
         prose.read(path.strip_prefix(root).unwrap_or(&path), sentences);
+    }
+    for (path, language) in other_sources(root)? {
+        // A source may have bytes that are no text, as data of a test.
+        let text = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
+        prose.read(path.strip_prefix(root).unwrap_or(&path), comments::of(&text, language).into_iter());
     }
     let mut files = Vec::new();
     let mut items = Items::default();
@@ -167,13 +176,33 @@ impl Prose {
 }
 
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
+    let mut files = Vec::new();
+    walk(folder, &mut files)?;
+    all.extend(files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs")));
+    Ok(())
+}
+
+/// The sources in other languages than Rust.
+fn other_sources(root: &Path) -> Result<Vec<(PathBuf, Language)>> {
+    let mut files = Vec::new();
+    for folder in ["hotspot-patches", "rust-core", "tests", "jtreg", "jdk-build", "scripts", ".ci"] {
+        if root.join(folder).exists() {
+            walk(&root.join(folder), &mut files)?;
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().filter_map(|path| Language::of(&path).map(|language| (path, language))).collect())
+}
+
+/// The files of a folder, without those that are built.
+fn walk(folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !["target", "build", "corpus", "artifacts"].contains(&&*name) {
-            sources(&path, all)?;
-        } else if name.ends_with(".rs") {
+        if !path.is_dir() {
             all.push(path);
+        } else if !["target", "build", "corpus", "artifacts"].contains(&&*name) {
+            walk(&path, all)?;
         }
     }
     Ok(())
@@ -306,6 +335,13 @@ mod tests {
         assert_eq!(house.same_names, BTreeMap::from([("One".to_owned(), vec![path.clone(), path])]));
         assert_eq!((house.functions.max, house.files.count), (2, 1));
         assert_eq!(house.crowded_names(), []);
+        let overlay = root.path().join("hotspot-patches/overlay");
+        std::fs::create_dir_all(&overlay).unwrap();
+        std::fs::write(overlay.join("a.hpp"), format!("f(\"// foo\");\n{long}g();  // foo\n")).unwrap();
+        let house = count(root.path()).unwrap();
+        let path = PathBuf::from("hotspot-patches/overlay/a.hpp");
+        assert_eq!(house.long_lines[0], (path.clone(), 2, 101));
+        assert_eq!(house.banned[1], (path, 3, "foo".to_owned()));
         std::fs::write(&source, "struct One; struct Error; mod a { struct One; struct Error; }\nmod b { struct One; struct Error; }").unwrap();
         assert_eq!(count(root.path()).unwrap().crowded_names(), [("One", 3)]);
     }
@@ -316,5 +352,59 @@ mod tests {
         assert!(house.files.count > 400, "{}", house.files);
         assert_eq!(house.crowded_names(), []);
         assert_eq!((house.long_lines, house.banned, house.undocumented), Default::default());
+    }
+
+    /// Languages of fences in doc comments that rustdoc compiles.
+    const COMPILED: [&str; 6] = ["", "rust", "no_run", "ignore", "should_panic", "compile_fail"];
+
+    /// The doc comments of a source that rustdoc would take for tests: their lines, from 1.
+    fn doc_tests(text: &str) -> Vec<usize> {
+        let mut open = false;
+        let opens = |(n, line): (usize, &str)| {
+            let line = line.trim();
+            let line = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+            let language = line.trim().strip_prefix("```")?.split([',', ' ']).next()?;
+            open = !open;
+            (open && COMPILED.contains(&language)).then_some(n + 1)
+        };
+        text.lines().enumerate().filter_map(opens).collect()
+    }
+
+    /// Cargo runs rustdoc for each library, even without doc tests, unless its manifest says
+    /// `doctest = false`. A doc test there would not run.
+    #[test]
+    fn no_doc_test_is_left_out() {
+        assert_eq!(doc_tests("/// ```\n/// ```\n//! ```text\n//! ```\n    /// ```no_run\n/// ```\n"), [1, 5]);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut manifests = Vec::new();
+        for folder in ["rust-core", "tests"] {
+            walk(&root.join(folder), &mut manifests).unwrap();
+        }
+        manifests.retain(|path| path.ends_with("Cargo.toml"));
+        let (mut without, mut with) = (0, 0);
+        for manifest in manifests {
+            let text: toml::Table = std::fs::read_to_string(&manifest).unwrap().parse().unwrap();
+            let source = manifest.with_file_name("src");
+            if !source.join("lib.rs").exists() {
+                continue;
+            }
+            if text.get("lib").and_then(|lib| lib.get("doctest")) != Some(&toml::Value::Boolean(false)) {
+                with += 1;
+                continue;
+            }
+            without += 1;
+            let mut paths = Vec::new();
+            sources(&source, &mut paths).unwrap();
+            for path in paths {
+                let found = doc_tests(&std::fs::read_to_string(&path).unwrap());
+                assert!(
+                    found.is_empty(),
+                    "{}: doc tests in {found:?}, none in {}",
+                    path.display(),
+                    manifest.display()
+                );
+            }
+        }
+        assert!(without > 10 && with > 2, "{without} libraries without doc tests, {with} with them");
     }
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
-// Opens a page of `jportal view` in headless Chromium and uses it: mouse, keyboard, search, all tabs,
-// light and dark. Fails on what does not work, on every error, warning and exception, and on every
-// request.
+// Opens a page of `jportal view` in headless Chromium and uses it: mouse, keyboard, search, all
+// tabs, light and dark. Fails on what does not work, on every error, warning and exception, and on
+// every request.
 //
 // usage: check.mjs PAGE [--screenshots DIR] [--within MS]
 //
 // PAGE is the one that `cargo run -p jportal-export --example view -- PAGE` writes. --within is the
-// greatest time of a processor from the navigation until the page can be used (2000). CHROMIUM names
-// the browser (/usr/bin/chromium). The last line is "N passed, N failed". Exit status: 0 all passed,
-// 1 something failed, 2 wrong use or no browser.
+// greatest time of a processor from the navigation until the page can be used (2000). CHROMIUM
+// names the browser (/usr/bin/chromium). The last line is "N passed, N failed". Exit status: 0 all
+// passed, 1 something failed, 2 wrong use or no browser.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -78,7 +78,8 @@ const colours = (panel) =>
   return seen.size;
 })()`);
 
-/// The bytecodes of the roots' children by name and kind, over all threads or of one; heaviest first.
+/// The bytecodes of the roots' children by name and kind, over all threads or of one; heaviest
+/// first.
 function firstFrames(thread) {
   const t = data.trees[0],
     sums = new Map();

@@ -50,9 +50,10 @@ import org.objectweb.asm.tree.LabelNode;
 import org.objectweb.asm.tree.MethodNode;
 
 /**
- * Lists what JaCoCo says of the classes named on standard input (one internal name per line): its counters, and from
- * which probes and by which filters it has them. Arguments: the .exec file, then jars, folders of class files or
- * jrt:/MODULE. `jportal verify --jacoco` runs it; rust-core/validate/src/jacoco/listing.rs describes the lines.
+ * Lists what JaCoCo says of the classes named on standard input (one internal name per line): its
+ * counters, and from which probes and by which filters it has them. Arguments: the .exec file, then
+ * jars, folders of class files or jrt:/MODULE. `jportal verify --jacoco` runs it;
+ * rust-core/validate/src/jacoco/listing.rs describes the lines.
  */
 public final class JacocoListing {
     private final ExecutionDataStore data;
@@ -237,7 +238,10 @@ public final class JacocoListing {
         }
     }
 
-    /** Writes down the instructions of a method and its probes, in the order in which JaCoCo visits them. */
+    /**
+     * Writes down the instructions of a method and its probes, in the order in which JaCoCo visits
+     * them.
+     */
     private abstract static class Lister extends MethodProbesVisitor implements IFilterOutput {
         private final boolean[] fired;
         private final StringBuilder text = new StringBuilder();

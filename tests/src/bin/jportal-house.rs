@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use jportal_tests::{Result, house, tool};
 
 const USAGE: &str = "usage: jportal-house [ROOT]
-Counts the Rust sources: lines per file and function, lines of comments and documents over 100 columns,
-banned phrases, public items without documentation, type names that more than two types share.
+Counts the Rust sources: lines per file and function, public items without documentation, type names
+that more than two types share. Counts in documents, and in the comments of all languages: lines over
+100 columns, banned phrases.
 Exit status: 0 the rules hold, 1 they do not, 2 a file is not readable.";
 
 fn run() -> Result<bool> {

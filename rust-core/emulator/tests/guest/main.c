@@ -134,7 +134,7 @@ static void on_fault(int signal, siginfo_t* info, void* context) {
     ucontext_t* u = context;
     (void)signal; (void)info;
     bump(&faults);
-    u->uc_mcontext.gregs[REG_RIP] = u->uc_mcontext.gregs[REG_RBX]; /* where to go on */
+    u->uc_mcontext.gregs[REG_RIP] = u->uc_mcontext.gregs[REG_RBX]; /* where to resume */
 }
 
 static void on_tick(int signal, siginfo_t* info, void* context) {
@@ -362,14 +362,14 @@ static void scenario_exec(unsigned long n) {
     pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
     flow(n);
     char* none[] = {"none", NULL};
-    execv("/nonexistent/program", none); /* fails: tracing goes on */
+    execv("/nonexistent/program", none); /* fails: tracing continues */
     flow(n);
     pt_disable();
     pt_expect(choose, 2 * n);
 }
 
-/* Tracing stops and starts again while threads are inside the range. Each time lasts until every thread
- * has had its turns in it, however late the host lets it run. */
+/* Tracing stops and starts again while threads are inside the range. Each time lasts until every
+ * thread has had its turns in it, however late the host lets it run. */
 static atomic_int toggling;
 static atomic_ulong turns[3];
 

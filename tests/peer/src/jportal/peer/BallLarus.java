@@ -12,7 +12,10 @@ final class BallLarus {
     private static final long MOST_PATHS = 1L << 31;
 
     final Code code;
-    /** For each block and successor: what the edge adds; of a cut edge, what its way to the exit adds. */
+    /**
+     * For each block and successor: what the edge adds; of a cut edge, what its way to the exit
+     * adds.
+     */
     private final long[][] value;
     private final boolean[][] cut;
     /** What the edge of a returning or throwing block to the exit adds. */

@@ -47,7 +47,10 @@ final class Code {
     private final int base;
     private final int[] raw;
 
-    /** A row of the exception table: instructions from, to (exclusive), the handler, its type or null for all. */
+    /**
+     * A row of the exception table: instructions from, to (exclusive), the handler, its type or
+     * null for all.
+     */
     record Handler(int from, int to, int target, String type) {
         boolean covers(int insn) {
             return from <= insn && insn < to;
@@ -166,7 +169,10 @@ final class Code {
         return file.referenceAt(base + i + 7).owner().equals(PROBE);
     }
 
-    /** The length of the instruction at {@code i}, if it were placed at {@code place} (JVMS 17 §6.5). */
+    /**
+     * The length of the instruction at {@code i}, if it were placed at {@code place} (JVMS 17
+     * §6.5).
+     */
     private int length(int i, int place) {
         int opcode = file.u1(base + i);
         int operands = base + (i & ~3) + 4;

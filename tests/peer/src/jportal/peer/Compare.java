@@ -17,8 +17,8 @@ import java.util.function.Consumer;
 
 /**
  * Compares a file of the peer with one of a client. The client's file has the same columns, but one
- * column where the peer has {@code …least} and {@code …most}, named without the suffix ({@code count}
- * for plain {@code least}). The README says what must hold.
+ * column where the peer has {@code …least} and {@code …most}, named without the suffix ({@code
+ * count} for plain {@code least}). The README says what must hold.
  */
 public final class Compare {
     private static final int SHOWN = 20;
@@ -65,7 +65,10 @@ public final class Compare {
             return new Table(table[0].columns, rows);
         }
 
-        /** Reads the rows one by one, because a trace has millions. The table passed on has only the columns. */
+        /**
+         * Reads the rows one by one, because a trace has millions. The table passed on has only the
+         * columns.
+         */
         static void forEach(Path file, BiConsumer<Table, String[]> row, Consumer<Table> first) throws IOException {
             try (BufferedReader reader = Files.newBufferedReader(file)) {
                 String line = reader.readLine();
@@ -189,7 +192,10 @@ public final class Compare {
                 + row[table.column(prefix + "descriptor")];
     }
 
-    /** What identifies a row; null if it is not compared. Calls are added up over the sites of a caller. */
+    /**
+     * What identifies a row; null if it is not compared. Calls are added up over the sites of a
+     * caller.
+     */
     private static String key(String what, Table table, String[] row) {
         String key = row[table.column("thread")] + '\t' + method(table, row, "");
         return switch (what) {

@@ -13,15 +13,24 @@ final class Events {
     static final int ENTER = 0;
     /** The block of the frame on top ran to its end, and another begins: its number. */
     static final int BLOCK = 1;
-    /** An exception leaves the block for a handler: its block; the instructions that may have thrown. */
+    /**
+     * An exception leaves the block for a handler: its block; the instructions that may have
+     * thrown.
+     */
     static final int HANDLER = 2;
     /** The block of the frame on top ran to its end and returns. */
     static final int RETURN = 3;
     /** An exception leaves the frame on top: –; the instructions that may have thrown. */
     static final int THROW = 4;
-    /** The log ends inside the frame on top: –; the first and the last instruction it may have reached. */
+    /**
+     * The log ends inside the frame on top: –; the first and the last instruction it may have
+     * reached.
+     */
     static final int OPEN = 5;
-    /** There are several explanations, all with the same end: the number of the list in {@link #choices}. */
+    /**
+     * There are several explanations, all with the same end: the number of the list in {@link
+     * #choices}.
+     */
     static final int CHOICE = 6;
     /** No explanation was found for the next event, a guess. */
     static final int LOST = 7;

@@ -76,7 +76,10 @@ final class Explanations {
         }
     }
 
-    /** Whether the probe begins the initialization of a class that is initialized once the frame's block has ended. */
+    /**
+     * Whether the probe begins the initialization of a class that is initialized once the frame's
+     * block has ended.
+     */
     private boolean isInitialized(Frame frame, Probe probe) {
         return probe.isEntry() && probe.method().isInitializer()
                 && points(frame).initialize(frame.places, probe.method().type);
@@ -99,7 +102,10 @@ final class Explanations {
         }
     }
 
-    /** Whether the VM calls nothing else in a thread after this method, unless an exception leaves it. */
+    /**
+     * Whether the VM calls nothing else in a thread after this method, unless an exception leaves
+     * it.
+     */
     private boolean isOnly(Method method) {
         return method.name.equals("main") && method.descriptor.equals("([Ljava/lang/String;)V") && method.isStatic()
                 || method.name.equals("run") && method.descriptor.equals("()V")
@@ -108,8 +114,8 @@ final class Explanations {
 
     /**
      * Adds the ways with one exception, which frames may have thrown after others have returned.
-     * Tier 0: without errors of the VM. Tier 1: with them. Tier 2: the search for a handler may fail,
-     * too: the VM then throws another error at the handler.
+     * Tier 0: without errors of the VM. Tier 1: with them. Tier 2: the search for a handler may
+     * fail, too: the VM then throws another error at the handler.
      */
     void exceptional(Explanation from, Probe probe, int tier, List<Explanation> found) {
         boolean rare = tier > 0;

@@ -6,7 +6,9 @@ import java.util.Arrays;
 /** A frame of a possible stack, with those below. The root stands for the VM. Immutable. */
 final class Frame {
     static final Frame ROOT = new Frame(-1, null, 0, Points.BEGIN, null);
-    /** The root once it has called what it calls only once: {@code main}, or a thread's {@code run}. */
+    /**
+     * The root once it has called what it calls only once: {@code main}, or a thread's {@code run}.
+     */
     static final Frame SPENT = new Frame(-2, null, 0, Points.BEGIN, null);
 
     final int definition;

@@ -55,7 +55,9 @@ final class Hierarchy {
         return false;
     }
 
-    /** The class that declares a field, looked for in superclasses only; null if it is not found. */
+    /**
+     * The class that declares a field, looked for in superclasses only; null if it is not found.
+     */
     String holder(String owner, String key) {
         for (String type = owner; type != null; ) {
             ClassFile file = files.get(type);
@@ -86,7 +88,9 @@ final class Hierarchy {
         return fromInterfaces(owner, key);
     }
 
-    /** A method of an interface above, the most specific one; not abstract if there is such a one. */
+    /**
+     * A method of an interface above, the most specific one; not abstract if there is such a one.
+     */
     private ClassFile.Member fromInterfaces(String owner, String key) {
         ClassFile.Member best = null;
         for (String type : above(owner)) {

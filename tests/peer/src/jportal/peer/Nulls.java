@@ -17,7 +17,9 @@ import org.objectweb.asm.tree.analysis.BasicInterpreter;
 import org.objectweb.asm.tree.analysis.BasicValue;
 import org.objectweb.asm.tree.analysis.Frame;
 
-/** Finds instructions whose object is certainly not null: {@code this}, a new object, a constant. */
+/**
+ * Finds instructions whose object is certainly not null: {@code this}, a new object, a constant.
+ */
 final class Nulls extends BasicInterpreter {
     private static final BasicValue OBJECT = new BasicValue(Type.getObjectType("jportal/NotNull"));
 
@@ -25,7 +27,10 @@ final class Nulls extends BasicInterpreter {
         super(ASM9);
     }
 
-    /** The instructions (numbers of {@link Code}) that get, put or call on an object that is not null. */
+    /**
+     * The instructions (numbers of {@link Code}) that get, put or call on an object that is not
+     * null.
+     */
     static BitSet safe(Code code) {
         ClassNode node = new ClassNode();
         code.file.reader.accept(node, 0);

@@ -126,7 +126,10 @@ final class Parser {
         return new Past(pasts.get(0), Events.LOST, 0, 0);
     }
 
-    /** Continues from the first explanation: in the nearest frame of the method, else in a new frame. */
+    /**
+     * Continues from the first explanation: in the nearest frame of the method, else in a new
+     * frame.
+     */
     private void lose(Probe probe) {
         lost++;
         Explanation from = now.get(0);

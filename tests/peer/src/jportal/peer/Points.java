@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * The sites of one block, in order, and how far an execution of the block has come. A <em>place</em>
- * is {@link #START}; {@code 2k}: site k began and may call again; {@code 2k + 1}: the method that
- * site k calls was entered. A frame has a set of possible places, ascending.
+ * The sites of one block, in order, and how far an execution of the block has come. A
+ * <em>place</em> is {@link #START}; {@code 2k}: site k began and may call again; {@code 2k + 1}:
+ * the method that site k calls was entered. A frame has a set of possible places, ascending.
  */
 final class Points {
     static final int START = -1;
@@ -49,8 +49,8 @@ final class Points {
     }
 
     /**
-     * Where the block may be once it has called the method; empty if it cannot call it. {@code indirect}
-     * holds the ways of {@link Site} that are not direct and that count.
+     * Where the block may be once it has called the method; empty if it cannot call it. {@code
+     * indirect} holds the ways of {@link Site} that are not direct and that count.
      */
     int[] after(int[] places, Method callee, int indirect) {
         int[] found = NOWHERE;
@@ -87,7 +87,9 @@ final class Points {
         return longer;
     }
 
-    /** Whether the block can run to its end from one of the places without entering another method. */
+    /**
+     * Whether the block can run to its end from one of the places without entering another method.
+     */
     boolean completes(int[] places) {
         for (int place : places) {
             if (completes(place)) {
@@ -115,7 +117,10 @@ final class Points {
         return true;
     }
 
-    /** The first site, from a place on, that must enter a method; the number of sites if there is none. */
+    /**
+     * The first site, from a place on, that must enter a method; the number of sites if there is
+     * none.
+     */
     private int barrier(int place) {
         int k = next(place);
         while (k < sites.size() && !sites.get(k).must) {
@@ -124,7 +129,9 @@ final class Points {
         return k;
     }
 
-    /** Whether a place can follow another one, with exactly one call in between: that of {@code to}. */
+    /**
+     * Whether a place can follow another one, with exactly one call in between: that of {@code to}.
+     */
     boolean follows(int from, int to, Method callee) {
         int[] single = {from};
         return Arrays.binarySearch(after(single, callee, ALL), to) >= 0;

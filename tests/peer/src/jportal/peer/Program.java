@@ -16,11 +16,13 @@ final class Program {
     /** By class, then by name and descriptor. */
     final Map<String, Map<String, Method>> methods = new LinkedHashMap<>();
     final List<Method> all = new ArrayList<>();
-    /** Classes that cannot be used, with the reason. Their probes are left out: they are library. */
+    /**
+     * Classes that cannot be used, with the reason. Their probes are left out: they are library.
+     */
     final Map<String, String> left = new TreeMap<>();
     /**
-     * For each probe id: the number of the definition (a method in one loader and one version), -1 if
-     * the probe is left out.
+     * For each probe id: the number of the definition (a method in one loader and one version), -1
+     * if the probe is left out.
      */
     private final int[] definition;
     private final int[] block;

@@ -29,10 +29,14 @@ abstract class Reader {
 
     abstract void thrown(Activation now, int[] throwers);
 
-    /** The log ends; the instructions are the first and the last that the block may have reached. */
+    /**
+     * The log ends; the instructions are the first and the last that the block may have reached.
+     */
     abstract void open(Activation now, int[] reached);
 
-    /** Before each alternative of a choice, and, with {@code alternative == count}, after the last. */
+    /**
+     * Before each alternative of a choice, and, with {@code alternative == count}, after the last.
+     */
     abstract void choice(int alternative, int count);
 
     /** Two alternatives leave the same frame; makes what differs unknown. */

@@ -10,11 +10,16 @@ import org.objectweb.asm.Opcodes;
 final class Site {
     /** The method is the instruction's own target. */
     static final int DIRECT = 1;
-    /** The VM calls the method before the instruction does its work: class initialisers, class loaders. */
+    /**
+     * The VM calls the method before the instruction does its work: class initialisers, class
+     * loaders.
+     */
     static final int IMPLICIT = 2;
     /** Code that is not instrumented, and that the instruction calls, may call the method. */
     static final int OPAQUE = 4;
-    /** Code that is not instrumented would call the method by unexpected means, such as reflection. */
+    /**
+     * Code that is not instrumented would call the method by unexpected means, such as reflection.
+     */
     static final int UNEXPECTED = 8;
 
     private static final Set<String> TASKS = Set.of("java/lang/Runnable", "java/util/concurrent/Callable",
@@ -35,7 +40,9 @@ final class Site {
         OF_VIEWS,
         /** As the next, without predicates, consumers and suppliers. */
         OF_DATA,
-        /** What types of the base module declare but tasks, class loaders and what is to be closed. */
+        /**
+         * What types of the base module declare but tasks, class loaders and what is to be closed.
+         */
         OF_VALUES,
         /** What types of the base module declare, methods of method handles, class initializers. */
         OF_BASE,
@@ -47,7 +54,9 @@ final class Site {
         ANY
     }
 
-    /** What an instruction initializes: classes that it may, and the class that it does; or null. */
+    /**
+     * What an instruction initializes: classes that it may, and the class that it does; or null.
+     */
     record Init(Set<String> may, String done) {
         static final Init NOTHING = new Init(Set.of(), null);
     }
@@ -61,7 +70,9 @@ final class Site {
     final Reach reach;
     /** The classes that the instruction may initialize. */
     private final Set<String> initializes;
-    /** The class that is initialized, with those it extends, once the instruction is done; or null. */
+    /**
+     * The class that is initialized, with those it extends, once the instruction is done; or null.
+     */
     private final String initialized;
     /** Whether the instruction may call class loaders of the program. */
     private final boolean loads;

@@ -34,7 +34,10 @@ final class Sites {
             "java/util/Optional", "java/util/PriorityQueue", "java/util/Queue", "java/util/Set", "java/util/Sorted",
             "java/util/Spliterator", "java/util/Stack", "java/util/StringJoiner", "java/util/StringTokenizer", "java/util/Tree",
             "java/util/Vector", "java/util/WeakHashMap", "java/util/function/", "java/util/stream/");
-    /** Those of them that call no predicate, consumer or supplier that is not an argument of the call. */
+    /**
+     * Those of them that call no predicate, consumer or supplier that is not an argument of the
+     * call.
+     */
     private static final List<String> DATA = List.of(
             "java/lang/Object", "java/lang/String", "java/util/AbstractCollection", "java/util/AbstractList",
             "java/util/AbstractMap", "java/util/AbstractSet", "java/util/Array", "java/util/BitSet", "java/util/Collection.",

@@ -17,8 +17,8 @@ final class Throws {
     }
 
     /**
-     * Whether an instruction may throw when what it calls does not. {@code rare}: errors of the VM and
-     * of linking count, too.
+     * Whether an instruction may throw when what it calls does not. {@code rare}: errors of the VM
+     * and of linking count, too.
      */
     boolean may(Method method, int insn, boolean rare) {
         Code code = method.code;

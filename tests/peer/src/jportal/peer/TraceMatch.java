@@ -8,15 +8,18 @@ import java.util.Map;
 
 /**
  * Matches a client's call trace with the peer's. Calls marked {@code ~} may come earlier, up to the
- * last certain row of the same frame; those marked {@code ?} may be missing; of alternatives one must
- * match.
+ * last certain row of the same frame; those marked {@code ?} may be missing; of alternatives one
+ * must match.
  */
 final class TraceMatch {
     private final List<Row> peer;
     private final List<Row> client;
     /** For each row: the first row before which it may be matched. */
     private final int[] earliest;
-    /** For each row that begins a choice or an alternative: where the next alternative or the end is. */
+    /**
+     * For each row that begins a choice or an alternative: where the next alternative or the end
+     * is.
+     */
     private final int[] next;
     /** The movable rows of each depth, ascending. */
     private final Map<Integer, List<Integer>> movable = new HashMap<>();
@@ -88,7 +91,9 @@ final class TraceMatch {
         return row.kind() + " " + row.place();
     }
 
-    /** Matches rows from..to of the peer with the client from a token on; the token after, or -1. */
+    /**
+     * Matches rows from..to of the peer with the client from a token on; the token after, or -1.
+     */
     private int match(int from, int to, int start) {
         int token = start;
         int i = from;

@@ -291,7 +291,7 @@ void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
 bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node* other2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return true;
-  // The test of 'same2' remains. Is it the second of the two?
+  // The test of 'same2' remains. It is the first or the second of the two.
   const bool second = other1->unique_ctrl_out() == same2->in(0);
   const JPortalPath* way1 = jp->path_of(same1);
   const JPortalPath* way2 = jp->path_of(same2);
