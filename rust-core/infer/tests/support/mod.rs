@@ -6,46 +6,25 @@
 /// Random programs and random walks through them.
 pub mod random;
 
+pub use jportal_bytecode::testing::method;
+use jportal_bytecode::testing::{calls, row};
 use jportal_bytecode::{
     ByName, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Opcode, Transfer, instructions,
 };
 use jportal_infer::{Outcome, Segment, Symbol};
 use jportal_units::{Bci, MethodId};
 
-/// A static method `a/A.<name>()V`.
-pub fn method(name: &str, code: &[u8]) -> Method {
-    Method {
-        class_name: "a/A".into(),
-        loader: "app".into(),
-        source_file: "A.java".into(),
-        name: name.into(),
-        signature: "()V".into(),
-        access_flags: 8,
-        code: code.into(),
-        ..Method::default()
-    }
-}
-
 /// Names the callees of the invokes of `m`, in order.
 pub fn calling(mut m: Method, callees: &[&str]) -> Method {
     let sites = instructions(&m.code).flatten().filter(|i| i.opcode.transfer() == Transfer::Invoke);
-    let invokes: Vec<InvokeRef> = sites
-        .zip(callees)
-        .map(|(i, name)| InvokeRef {
-            bci: i.bci,
-            class_name: "a/A".into(),
-            name: (*name).into(),
-            signature: "()V".into(),
-        })
-        .collect();
+    let invokes: Vec<InvokeRef> = sites.zip(callees).map(|(i, name)| calls(i.bci.0, "a/A", name)).collect();
     m.invokes = invokes.into();
     m
 }
 
 /// Adds an exception table row that catches every exception.
 pub fn catching(mut m: Method, start: u16, end: u16, handler: u16) -> Method {
-    let row = ExceptionRow { start: Bci(start), end: Bci(end), handler: Bci(handler), catch_type: None };
-    m.exceptions = m.exceptions.iter().cloned().chain([row]).collect();
+    m.exceptions = m.exceptions.iter().cloned().chain([row(start, end, handler, None)]).collect();
     m
 }
 
