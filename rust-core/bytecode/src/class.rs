@@ -13,6 +13,8 @@ pub struct ClassLoad {
     pub tsc: Tsc,
     /// OS thread id.
     pub tid: Tid,
+    /// When the thread started, 0 if that is not known: the OS reuses ids.
+    pub started: Tsc,
 }
 
 /// One class of one loader.

@@ -290,7 +290,7 @@ impl Builder {
     /// The image of everything recorded so far.
     pub fn finish(mut self) -> VmImage {
         self.image.interpreter.finish();
-        self.image.methods.finish();
+        self.image.methods.finish(&self.image.threads);
         for method in self.unnamed_stubs.keys() {
             self.image.odd(Oddity::UnknownMethod(MethodPtr(*method)));
         }

@@ -8,6 +8,8 @@ use jportal_capture::codec::Str;
 use jportal_capture::schema::{ClassDefined, ClassLoaded, MethodDefined, PoolConstant, class_flags};
 use jportal_units::{Bci, MethodId, MethodPtr, Tid, Tsc};
 
+use crate::threads::Threads;
+
 /// Tags of constants (JVMS table 4.4-A).
 const CLASS: u8 = 7;
 const FIELD: u8 = 9;
@@ -74,7 +76,7 @@ impl MethodIndex {
         d.class.access_flags = c.access_flags;
         d.class.hidden = c.flags & class_flags::HIDDEN != 0;
         if new {
-            d.class.loaded = Some(ClassLoad { tsc, tid: Tid(c.tid) });
+            d.class.loaded = Some(ClassLoad { tsc, tid: Tid(c.tid), started: Tsc(0) });
         }
     }
     pub(crate) fn define_class(&mut self, tsc: Tsc, c: &ClassDefined) {
@@ -97,11 +99,14 @@ impl MethodIndex {
         number.or_else(|| lives[after..].iter().find_map(|l| l.1)).filter(|n| self.classes.contains_key(n))
     }
     /// All records were read: puts the classes into the table.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, threads: &Threads) {
         let all = self.classes.values().map(|d| {
             let interfaces = d.interfaces.as_deref();
             let at = |klass: &u64| self.class_at(*klass, d.tsc);
+            let started = |load: ClassLoad| threads.at(load.tid, load.tsc).map_or(Tsc(0), |t| t.started);
+            let loaded = d.class.loaded.map(|load| ClassLoad { started: started(load), ..load });
             Class {
+                loaded,
                 superclass: at(&d.super_klass),
                 interfaces: interfaces.and_then(|all| all.iter().map(at).collect()),
                 ..d.class.clone()
@@ -225,7 +230,7 @@ mod tests {
     use super::*;
     use jportal_bytecode::instructions;
     use jportal_capture::Record;
-    use jportal_capture::schema::ClassPointer;
+    use jportal_capture::schema::{ClassPointer, ThreadExited, ThreadStarted};
 
     #[test]
     fn a_name_may_hold_supplementary_characters() {
@@ -246,7 +251,7 @@ mod tests {
     }
     /// Names of the superclass and the interfaces of each class.
     fn hierarchy(index: &mut MethodIndex) -> Vec<(String, Option<String>, Option<Vec<String>>)> {
-        index.finish();
+        index.finish(&Threads::default());
         let all = index.table().classes();
         let name = |n: &u32| all.get(*n).unwrap().name.to_string();
         let names = |c: &Class| c.interfaces.as_deref().map(|all| all.iter().map(name).collect());
@@ -302,7 +307,7 @@ mod tests {
         let name = || Str::from("A");
         let class =
             ClassLoaded { access_flags: 0x31, flags: class_flags::HIDDEN, ..loaded(1, 0, &[], 7, "A") };
-        index.load_class(Tsc(1), &class);
+        index.load_class(Tsc(3), &class);
         let defined = ClassDefined {
             klass: 1,
             access_flags: 0x31,
@@ -311,17 +316,22 @@ mod tests {
             source_file: "A.java".into(),
             ..ClassDefined::default()
         };
-        index.define_class(Tsc(2), &defined);
-        // Another recording of the same VM begins.
-        index.load_class(Tsc(3), &ClassLoaded { tid: 0, ..class });
         index.define_class(Tsc(3), &defined);
+        // Another recording of the same VM begins.
+        index.load_class(Tsc(4), &ClassLoaded { tid: 0, ..class });
+        index.define_class(Tsc(4), &defined);
         let (id, _) = index.define(Tsc(4), MethodDefined { method: 2, klass: 1, ..MethodDefined::default() });
-        index.finish();
+        let mut threads = Threads::default();
+        for started in [0, 2] {
+            threads.started(Tsc(started), &ThreadStarted { tid: 7, ..ThreadStarted::default() });
+            threads.exited(Tsc(started + 2), &ThreadExited { tid: 7, ..ThreadExited::default() });
+        }
+        index.finish(&threads);
         let number = index.table().get(id).unwrap().class;
         assert_eq!(index.table().classes().len(), 1);
         let class = index.table().classes().get(number).unwrap();
         assert_eq!((&*class.source_file, class.access_flags, class.hidden), ("A.java", 0x31, true));
-        assert_eq!(class.loaded, Some(ClassLoad { tsc: Tsc(1), tid: Tid(7) }));
+        assert_eq!(class.loaded, Some(ClassLoad { tsc: Tsc(3), tid: Tid(7), started: Tsc(2) }));
     }
 
     #[test]
@@ -371,7 +381,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        index.finish();
+        index.finish(&Threads::default());
         let table = index.table();
         let method = table.iter().next().unwrap();
         assert_eq!((method.invokes.len(), &method.constants), (1, &None));
