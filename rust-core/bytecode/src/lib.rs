@@ -9,6 +9,8 @@
 
 pub mod blocks;
 pub mod cfg;
+mod class;
+mod constant;
 pub mod icfg;
 pub mod method;
 pub mod opcode;
@@ -18,6 +20,8 @@ pub mod testing;
 
 pub use blocks::Blocks;
 pub use cfg::{Cfg, CfgEdge, EdgeKind, HandlerRow};
+pub use class::{Class, ClassLoad, ClassTable};
+pub use constant::Constant;
 pub use icfg::{ByName, CallSite, CalleeResolver, Callees, Icfg, Node, SharedIcfg, Target};
 pub use method::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
 pub use opcode::{BytecodeError, Instruction, Opcode, Switch, Transfer, instructions};

@@ -4,6 +4,10 @@
 
 use jportal_units::{Bci, MethodId};
 
+use crate::class::ClassTable;
+use crate::constant::Constant;
+use crate::opcode::Instruction;
+
 /// Row of an exception table, in table order (JVMS 4.7.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExceptionRow {
@@ -71,6 +75,9 @@ pub struct Method {
     pub lines: Box<[LineRow]>,
     /// Targets of the invoke bytecodes, by bci.
     pub invokes: Box<[InvokeRef]>,
+    /// The constants that the other bytecodes refer to, by their index in the constant pool.
+    /// `None`: not known, because the capture is older than version 2.3.
+    pub constants: Option<Box<[(u16, Constant)]>>,
 }
 
 impl Method {
@@ -87,6 +94,13 @@ impl Method {
     pub fn invoke_at(&self, bci: Bci) -> Option<&InvokeRef> {
         self.invokes.binary_search_by_key(&bci, |i| i.bci).ok().map(|i| &self.invokes[i])
     }
+    /// The constant that an instruction other than an invoke refers to. `None` if there is none,
+    /// or if it is not known.
+    pub fn constant_of(&self, instruction: &Instruction<'_>) -> Option<&Constant> {
+        let index = instruction.constant_index()?;
+        let all = self.constants.as_deref()?;
+        all.binary_search_by_key(&index, |(index, _)| *index).ok().map(|at| &all[at].1)
+    }
     /// Whether the method is `native`.
     pub const fn is_native(&self) -> bool {
         self.access_flags & 0x100 != 0
@@ -101,6 +115,7 @@ impl Method {
 #[derive(Clone, Default, Debug)]
 pub struct MethodTable {
     methods: Vec<Method>,
+    classes: ClassTable,
 }
 
 impl MethodTable {
@@ -118,6 +133,14 @@ impl MethodTable {
     /// All methods in order of definition.
     pub fn iter(&self) -> impl Iterator<Item = &Method> {
         self.methods.iter()
+    }
+    /// The classes that the capture describes: those of the methods, and others.
+    pub fn classes(&self) -> &ClassTable {
+        &self.classes
+    }
+    /// The same methods, with these classes.
+    pub fn set_classes(&mut self, classes: ClassTable) {
+        self.classes = classes;
     }
     /// Number of methods.
     pub fn len(&self) -> usize {

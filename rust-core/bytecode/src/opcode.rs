@@ -317,6 +317,19 @@ impl<'a> Instruction<'a> {
     fn code_end(&self) -> usize {
         usize::from(self.bci.0) + usize::from(self.len)
     }
+    /// The index that the instruction has into the constant pool; `None` for one without.
+    pub fn constant_index(&self) -> Option<u16> {
+        let at = usize::from(self.bci.0);
+        match self.opcode.0 {
+            // ldc
+            18 => Some(self.code[at + 1].into()),
+            // ldc_w, ldc2_w; fields, invokes, new; anewarray; checkcast, instanceof; multianewarray
+            19 | 20 | 178..=187 | 189 | 192 | 193 | 197 => {
+                Some(u16::from_be_bytes([self.code[at + 1], self.code[at + 2]]))
+            }
+            _ => None,
+        }
+    }
     /// The signed 16-bit immediate of `sipush`, the 8-bit one of `bipush`, the value of `iconst_*`.
     pub fn int_constant(&self) -> Option<i32> {
         let at = usize::from(self.bci.0);
@@ -372,6 +385,18 @@ mod tests {
         assert_eq!(Opcode(201).name(), "jsr_w");
         assert_eq!(Opcode::INVOKEDYNAMIC.0, 186);
         assert_eq!(Opcode(202).name(), "?");
+    }
+
+    #[test]
+    fn instructions_that_refer_to_the_constant_pool() {
+        let code = |opcode: u8| [opcode, 1, 2, 0, 0, 0];
+        let index = |o: u8| Instruction::at(&code(o), 0).ok().and_then(|i| i.constant_index());
+        let all: Vec<_> = (0..=201).filter(|o| index(*o).is_some()).map(|o| Opcode(o).name()).collect();
+        let expected = "ldc ldc_w ldc2_w getstatic putstatic getfield putfield invokevirtual invokespecial \
+                        invokestatic invokeinterface invokedynamic new anewarray checkcast instanceof \
+                        multianewarray";
+        assert_eq!(all.join(" "), expected);
+        assert_eq!((index(18), index(19), index(197)), (Some(1), Some(0x102), Some(0x102)));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `Bytes`     | `u32` length, then the bytes                   |
 //! | `Vec<T>`    | `u32` count, then the items                    |
 //! | `Appended<T>` | as `T`; not there in captures of older versions |
+//! | `Option<T>` | as `Appended<T>`, where absence is no value of `T` |
 
 use std::borrow::Cow;
 
@@ -173,6 +174,16 @@ impl<T: Wire + Default> Wire for Appended<T> {
     }
     fn encode(&self, to: &mut Vec<u8>) {
         self.0.encode(to);
+    }
+}
+/// A field that a later version of the format appended to a body, if absence must not look like a
+/// value: a body that ends before the field yields `None`. Nothing may follow a `None`.
+impl<T: Wire> Wire for Option<T> {
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+        if from.left() == 0 { Ok(None) } else { T::decode(from).map(Some) }
+    }
+    fn encode(&self, to: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.encode(to));
     }
 }
 impl<T: Wire> Wire for Vec<T> {

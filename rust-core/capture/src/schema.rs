@@ -378,6 +378,25 @@ schema! {
             /// Method descriptor.
             signature: Str,
         }
+        /// Entry of the constant pool that bytecodes other than invokes refer to.
+        PoolConstant {
+            /// Its index, as it is in the operands of the bytecodes.
+            index: u16,
+            /// Its tag (JVMS table 4.4-A).
+            tag: u8,
+            /// The class itself (`java/lang/Object`, `[I`), or that of a field; empty for other
+            /// constants.
+            class_name: Str,
+            /// Name of a field or dynamic constant.
+            name: Str,
+            /// Descriptor of a field or dynamic constant.
+            signature: Str,
+        }
+        /// A class.
+        ClassPointer {
+            /// `InstanceKlass*`.
+            klass: u64,
+        }
         /// A named address.
         NamedAddress {
             /// HotSpot's name for it.
@@ -551,6 +570,9 @@ schema! {
             lines: Vec<LineEntry>,
             /// Targets of the invoke bytecodes.
             invokes: Vec<InvokeTarget>,
+            /// Operands of the field accesses, `new`, `anewarray`, `multianewarray`, `checkcast`,
+            /// `instanceof` and `ldc` bytecodes; each index once.
+            constants: Option<Vec<PoolConstant>>,
         }
         /// A method got its own interpreter entry: the jump at `address` names it. The five
         /// bytes at `address` are `jmp rel32` to `target` from now on; no `CodePatched` repeats
@@ -567,6 +589,29 @@ schema! {
         MethodFreed = 12 {
             /// `Method*`.
             method: u64,
+        }
+        /// A class was loaded: it is in the class hierarchy, and not yet linked
+        /// (`SystemDictionary::add_to_hierarchy`). Committed before its `ClassDefined`, if one
+        /// follows. The classes that were there when the recording began have a `tid` of 0.
+        ClassLoaded = 13 {
+            /// `InstanceKlass*`.
+            klass: u64,
+            /// Super class, 0 for `java.lang.Object`; `java.lang.Object` for interfaces.
+            super_klass: u64,
+            /// As in `ClassDefined`.
+            loader: u64,
+            /// JVM access flags.
+            access_flags: u32,
+            /// `class_flags`.
+            flags: u32,
+            /// OS thread id of the thread that loaded it; 0 if not known.
+            tid: u32,
+            /// Internal name (`java/lang/Object`).
+            name: Str,
+            /// Loader's class and name, empty for boot.
+            loader_name: Str,
+            /// The interfaces that the class names, in its order.
+            interfaces: Vec<ClassPointer>,
         }
         /// One `InterpreterCodelet`.
         InterpreterCodelet = 16 {
@@ -748,7 +793,7 @@ mod tests {
         kinds.dedup();
         assert_eq!(kinds.len(), n);
         for s in SCHEMA {
-            let lists: Vec<bool> = s.fields.iter().map(|f| f.ty.starts_with("Vec")).collect();
+            let lists: Vec<bool> = s.fields.iter().map(|f| f.ty.contains("Vec")).collect();
             assert!(lists.windows(2).all(|w| w[0] <= w[1]), "{}: a list precedes a scalar", s.name);
         }
     }

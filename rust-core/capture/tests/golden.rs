@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jportal_capture::CaptureReader;
+use jportal_capture::{CaptureReader, Record};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -76,4 +76,15 @@ fn captures_of_version_2_1_are_read() {
     assert_eq!(old.version(), (2, 1));
     let (records, errors) = common::read_all(&old);
     assert_eq!((records, errors), (common::records(), 0));
+}
+
+/// A capture of a version without `MethodDefined::constants` and `ClassLoaded`.
+#[test]
+fn captures_of_version_2_2_are_read() {
+    let old = CaptureReader::open(&golden("classes-2.2.capture")).unwrap();
+    assert_eq!(old.version(), (2, 2));
+    let (records, errors) = common::read_all(&old);
+    assert_eq!((records.len(), errors), (3, 0));
+    let Record::MethodDefined(method) = &records[2].record else { panic!("{:?}", records[2]) };
+    assert_eq!((method.invokes.len(), &method.constants), (1, &None));
 }

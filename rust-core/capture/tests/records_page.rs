@@ -37,7 +37,8 @@ fn wrapped(text: &str) -> String {
 /// The type as in the Rust source, with a link to the group that it names.
 fn kind(ty: &str) -> String {
     let ty = ty.replace(' ', "");
-    let inner = ty.strip_prefix("Vec<").and_then(|rest| rest.strip_suffix('>')).unwrap_or(&ty);
+    let inside = |ty, head| str::strip_prefix(ty, head).and_then(|rest| rest.strip_suffix('>')).unwrap_or(ty);
+    let inner = inside(inside(&ty, "Option<"), "Vec<");
     match SCHEMA.iter().any(|group| group.name == inner) {
         true => format!("`{ty}`, see [{inner}](#{})", inner.to_lowercase()),
         false => format!("`{ty}`"),

@@ -109,6 +109,23 @@ fn a_body_of_an_older_version_ends_before_what_was_appended() {
 }
 
 #[test]
+fn an_absent_list_is_not_an_empty_one() {
+    use jportal_capture::codec::Wire;
+    use jportal_capture::{Record, schema::MethodDefined};
+    let decoded = |m: &MethodDefined, cut: usize| {
+        let mut body = Vec::new();
+        m.encode(&mut body);
+        Record::decode(10, &body[..body.len() - cut])
+    };
+    let old = MethodDefined { method: 1, name: "f".into(), ..Default::default() };
+    let new = MethodDefined { constants: Some(Vec::new()), ..old.clone() };
+    assert_eq!(decoded(&new, 0), Ok(Record::MethodDefined(new.clone())));
+    assert_eq!(decoded(&old, 0), Ok(Record::MethodDefined(old.clone())));
+    assert_eq!(decoded(&new, 4), Ok(Record::MethodDefined(old)));
+    assert!(decoded(&new, 1).is_err());
+}
+
+#[test]
 fn the_writer_refuses_what_a_reader_could_not_use() {
     let dir = tempfile::tempdir().unwrap();
     let mut w = CaptureWriter::create(&dir.path().join("a")).unwrap();

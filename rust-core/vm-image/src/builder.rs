@@ -168,7 +168,9 @@ impl Builder {
                 let known = image.threads.renamed(&r);
                 image.odd_unless(known, Oddity::UnknownThread(r.tid));
             }
-            Record::ClassDefined(r) => image.methods.define_class(&r),
+            Record::ClassLoaded(r) => image.methods.load_class(tsc, &r),
+            Record::ClassDefined(r) => image.methods.define_class(tsc, &r),
+            Record::ClassUnloaded(r) => image.methods.unload_class(tsc, r.klass),
             Record::MethodDefined(r) => {
                 let ptr = MethodPtr(r.method);
                 let (id, known) = image.methods.define(tsc, r);
@@ -214,7 +216,7 @@ impl Builder {
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
             Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
             // The effects of a change of state are visible as patches.
-            Record::NMethodStateChanged(_) | Record::ClassUnloaded(_) => {}
+            Record::NMethodStateChanged(_) => {}
             _ => {}
         }
     }
@@ -288,6 +290,7 @@ impl Builder {
     /// The image of everything recorded so far.
     pub fn finish(mut self) -> VmImage {
         self.image.interpreter.finish();
+        self.image.methods.finish(&self.image.threads);
         for method in self.unnamed_stubs.keys() {
             self.image.odd(Oddity::UnknownMethod(MethodPtr(*method)));
         }

@@ -3,25 +3,38 @@
 //! From `Method*` to [`MethodId`]: an address identifies a method only during the method's life.
 
 use hashbrown::HashMap;
-use jportal_bytecode::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
+use jportal_bytecode::{Class, ClassLoad, Constant, ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
 use jportal_capture::codec::Str;
-use jportal_capture::schema::{ClassDefined, MethodDefined};
-use jportal_units::{Bci, MethodId, MethodPtr, Tsc};
+use jportal_capture::schema::{ClassDefined, ClassLoaded, MethodDefined, PoolConstant, class_flags};
+use jportal_units::{Bci, MethodId, MethodPtr, Tid, Tsc};
 
-/// The holder of a method.
-#[derive(Clone, Debug, Default)]
-struct Class {
-    number: u32,
-    name: Box<str>,
-    loader: Box<str>,
-    source_file: Box<str>,
+use crate::threads::Threads;
+
+/// Tags of constants (JVMS table 4.4-A).
+const CLASS: u8 = 7;
+const FIELD: u8 = 9;
+const DYNAMIC: u8 = 17;
+
+/// What the records say of a class. It refers to other classes by their pointers, because records
+/// of these may follow.
+#[derive(Debug, Default)]
+struct Described {
+    class: Class,
+    /// Time of the last record.
+    tsc: Tsc,
+    super_klass: u64,
+    interfaces: Option<Box<[u64]>>,
 }
 
 /// All methods of the capture, and the times at which a `Method*` meant them.
 #[derive(Default, Debug)]
 pub struct MethodIndex {
     table: MethodTable,
-    classes: HashMap<u64, Class>,
+    /// By number.
+    classes: HashMap<u32, Described>,
+    /// By pointer: the numbers of the classes that lived there, in commit order; `None` from the
+    /// time at which one was unloaded.
+    lives: HashMap<u64, Vec<(Tsc, Option<u32>)>>,
     /// Number of classes up to here, described or not.
     count: u32,
     /// By pointer: definitions in commit order.
@@ -35,26 +48,88 @@ fn text(s: &Str) -> Box<str> {
 }
 
 impl MethodIndex {
-    pub(crate) fn define_class(&mut self, c: &ClassDefined) {
-        let (name, loader) = (text(&c.name), text(&c.loader_name));
-        // A class may be reported again. After a class was unloaded, another one may live at its
-        // address.
-        let again = self.classes.get(&c.klass).filter(|k| (&k.name, &k.loader) == (&name, &loader));
-        let number = again.map(|k| k.number).unwrap_or_else(|| self.next_number());
-        let class = Class { number, name, loader, source_file: text(&c.source_file) };
-        self.classes.insert(c.klass, class);
+    /// The number of the class that lives at `klass` after the records read up to here.
+    fn number(&self, klass: u64) -> Option<u32> {
+        self.lives.get(&klass)?.last()?.1
+    }
+    /// The class of a record. A class may be reported again. After a class was unloaded, another
+    /// one may live at its address.
+    fn described(&mut self, tsc: Tsc, klass: u64, names: (&Str, &Str), new: bool) -> &mut Described {
+        let (name, loader) = (text(names.0), text(names.1));
+        let known = self.number(klass).filter(|n| {
+            let known = self.classes.get(n).map(|k| (&k.class.name, &k.class.loader));
+            !new && known == Some((&name, &loader))
+        });
+        let number = known.unwrap_or_else(|| self.next_number(tsc, klass));
+        let described = self.classes.entry(number).or_default();
+        described.tsc = tsc;
+        described.class.number = number;
+        described.class.name = name;
+        described.class.loader = loader;
+        described
+    }
+    pub(crate) fn load_class(&mut self, tsc: Tsc, c: &ClassLoaded) {
+        let new = c.tid != 0;
+        let d = self.described(tsc, c.klass, (&c.name, &c.loader_name), new);
+        d.super_klass = c.super_klass;
+        d.interfaces = Some(c.interfaces.iter().map(|i| i.klass).collect());
+        d.class.access_flags = c.access_flags;
+        d.class.hidden = c.flags & class_flags::HIDDEN != 0;
+        if new {
+            d.class.loaded = Some(ClassLoad { tsc, tid: Tid(c.tid), started: Tsc(0) });
+        }
+    }
+    pub(crate) fn define_class(&mut self, tsc: Tsc, c: &ClassDefined) {
+        let d = self.described(tsc, c.klass, (&c.name, &c.loader_name), false);
+        d.super_klass = c.super_klass;
+        d.class.access_flags = c.access_flags;
+        d.class.hidden = c.flags & class_flags::HIDDEN != 0;
+        d.class.source_file = text(&c.source_file);
+    }
+    pub(crate) fn unload_class(&mut self, tsc: Tsc, klass: u64) {
+        if let Some(lives) = self.lives.get_mut(&klass) {
+            lives.push((tsc, None));
+        }
+    }
+    /// The class that `klass` meant at `tsc`; if none lived there, the next one.
+    fn class_at(&self, klass: u64, tsc: Tsc) -> Option<u32> {
+        let lives = self.lives.get(&klass)?;
+        let after = lives.partition_point(|l| l.0 <= tsc);
+        let number = lives[..after].last().and_then(|l| l.1);
+        number.or_else(|| lives[after..].iter().find_map(|l| l.1)).filter(|n| self.classes.contains_key(n))
+    }
+    /// All records were read: puts the classes into the table.
+    pub(crate) fn finish(&mut self, threads: &Threads) {
+        let all = self.classes.values().map(|d| {
+            let interfaces = d.interfaces.as_deref();
+            let at = |klass: &u64| self.class_at(*klass, d.tsc);
+            let started = |load: ClassLoad| threads.at(load.tid, load.tsc).map_or(Tsc(0), |t| t.started);
+            let loaded = d.class.loaded.map(|load| ClassLoad { started: started(load), ..load });
+            Class {
+                loaded,
+                superclass: at(&d.super_klass),
+                interfaces: interfaces.and_then(|all| all.iter().map(at).collect()),
+                ..d.class.clone()
+            }
+        });
+        let all = all.collect();
+        self.table.set_classes(all);
     }
     /// Returns the new id and whether the holder was known.
     pub(crate) fn define(&mut self, tsc: Tsc, m: MethodDefined) -> (MethodId, bool) {
-        let known = self.classes.get(&m.klass).is_some_and(|c| !c.name.is_empty());
         let (klass, ptr) = (m.klass, m.method);
-        if !self.classes.contains_key(&klass) {
-            let number = self.next_number();
-            self.classes.insert(klass, Class { number, ..Class::default() });
-        }
-        let mut method = convert(m, self.classes[&klass].clone());
-        if !known {
-            method.class_name = format!("klass@{klass:#x}").into();
+        let number = self.number(klass).unwrap_or_else(|| self.next_number(tsc, klass));
+        let class = self.classes.get(&number).map(|d| &d.class).filter(|c| !c.name.is_empty());
+        let known = class.is_some();
+        let mut method = convert(m);
+        method.class = number;
+        match class {
+            Some(class) => {
+                method.class_name = class.name.clone();
+                method.loader = class.loader.clone();
+                method.source_file = class.source_file.clone();
+            }
+            None => method.class_name = format!("klass@{klass:#x}").into(),
         }
         if let Some(id) = self.same_as_live(ptr, &method) {
             return (id, known);
@@ -64,8 +139,10 @@ impl MethodIndex {
         self.spans.entry(ptr).or_default().push((tsc, id));
         (id, known)
     }
-    fn next_number(&mut self) -> u32 {
+    /// A class that was not known lives at `klass`.
+    fn next_number(&mut self, tsc: Tsc, klass: u64) -> u32 {
         self.count += 1;
+        self.lives.entry(klass).or_default().push((tsc, Some(self.count)));
         self.count
     }
     /// A method that is reported again (class re-linked, recording restarted) is not a new one.
@@ -97,7 +174,18 @@ impl MethodIndex {
     }
 }
 
-fn convert(m: MethodDefined, class: Class) -> Method {
+fn constant(c: &PoolConstant) -> Constant {
+    let (name, descriptor) = (text(&c.name), text(&c.signature));
+    match c.tag {
+        CLASS => Constant::Class(text(&c.class_name)),
+        FIELD => Constant::Field { class_name: text(&c.class_name), name, descriptor },
+        DYNAMIC => Constant::Dynamic { name, descriptor },
+        tag => Constant::Other(tag),
+    }
+}
+
+/// The method without the properties of its class.
+fn convert(m: MethodDefined) -> Method {
     let mut invokes: Vec<InvokeRef> = m
         .invokes
         .iter()
@@ -117,12 +205,12 @@ fn convert(m: MethodDefined, class: Class) -> Method {
         handler: Bci(e.handler_bci),
         catch_type: (!e.catch_type.0.is_empty()).then(|| text(&e.catch_type)),
     });
+    let constants = m.constants.as_ref().map(|all| {
+        let mut all: Vec<_> = all.iter().map(|c| (c.index, constant(c))).collect();
+        all.sort_by_key(|c| c.0);
+        all.into()
+    });
     Method {
-        id: MethodId(0),
-        class: class.number,
-        class_name: class.name,
-        loader: class.loader,
-        source_file: class.source_file,
         name: text(&m.name),
         signature: text(&m.signature),
         access_flags: m.access_flags,
@@ -132,23 +220,174 @@ fn convert(m: MethodDefined, class: Class) -> Method {
         code: m.code.0,
         lines: lines.into(),
         invokes: invokes.into(),
+        constants,
+        ..Method::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jportal_bytecode::instructions;
+    use jportal_capture::Record;
+    use jportal_capture::schema::{ClassPointer, ThreadExited, ThreadStarted};
 
     #[test]
     fn a_name_may_hold_supplementary_characters() {
         let mut index = MethodIndex::default();
         // U+1D4D3 in the VM's modified UTF-8.
         let name = |prefix: &[u8]| Str([prefix, b"\xed\xa0\xb5\xed\xb3\x93"].concat().into());
-        index.define_class(&ClassDefined { klass: 1, name: name(b"a/"), ..ClassDefined::default() });
+        index.define_class(Tsc(1), &ClassDefined { klass: 1, name: name(b"a/"), ..ClassDefined::default() });
         let method = MethodDefined { method: 2, klass: 1, name: name(b"f"), ..MethodDefined::default() };
         let (id, known) = index.define(Tsc(1), method);
         let method = index.table().get(id).unwrap();
         assert!(known);
         assert_eq!((&*method.class_name, &*method.name), ("a/\u{1d4d3}", "f\u{1d4d3}"));
+    }
+
+    fn loaded(klass: u64, super_klass: u64, interfaces: &[u64], tid: u32, name: &str) -> ClassLoaded {
+        let interfaces = interfaces.iter().map(|klass| ClassPointer { klass: *klass }).collect();
+        ClassLoaded { klass, super_klass, interfaces, tid, name: name.into(), ..ClassLoaded::default() }
+    }
+    /// Names of the superclass and the interfaces of each class.
+    fn hierarchy(index: &mut MethodIndex) -> Vec<(String, Option<String>, Option<Vec<String>>)> {
+        index.finish(&Threads::default());
+        let all = index.table().classes();
+        let name = |n: &u32| all.get(*n).unwrap().name.to_string();
+        let names = |c: &Class| c.interfaces.as_deref().map(|all| all.iter().map(name).collect());
+        all.iter().map(|c| (c.name.to_string(), c.superclass.as_ref().map(name), names(c))).collect()
+    }
+    fn of(
+        name: &str,
+        superclass: &str,
+        interfaces: &[&str],
+    ) -> (String, Option<String>, Option<Vec<String>>) {
+        let superclass = Some(superclass).filter(|s| !s.is_empty()).map(Into::into);
+        (name.into(), superclass, Some(interfaces.iter().map(|i| (*i).into()).collect()))
+    }
+
+    #[test]
+    fn a_class_refers_to_the_classes_of_its_time() {
+        let mut index = MethodIndex::default();
+        // Classes that were there when the recording began come in any order.
+        index.load_class(Tsc(1), &loaded(0x30, 0x10, &[0x20], 0, "A"));
+        index.load_class(Tsc(1), &loaded(0x20, 0x10, &[], 0, "I"));
+        index.load_class(Tsc(1), &loaded(0x10, 0, &[], 0, "java/lang/Object"));
+        index.load_class(Tsc(5), &loaded(0x40, 0x30, &[0x20], 7, "B"));
+        index.unload_class(Tsc(6), 0x40);
+        index.unload_class(Tsc(6), 0x30);
+        // Another class at the address of A, and one of the same name at that of B.
+        index.load_class(Tsc(7), &loaded(0x40, 0x30, &[], 8, "B"));
+        index.load_class(Tsc(8), &loaded(0x30, 0x10, &[], 8, "C"));
+        // An unknown interface, and a class whose end was not recorded.
+        index.load_class(Tsc(9), &loaded(0x50, 0x30, &[0x60], 8, "D"));
+        index.load_class(Tsc(9), &loaded(0x50, 0x30, &[], 9, "D"));
+        let unknown = ("D".to_owned(), Some("C".to_owned()), None);
+        let object = of("java/lang/Object", "", &[]);
+        let expected = [
+            of("A", "java/lang/Object", &["I"]),
+            of("I", "java/lang/Object", &[]),
+            object,
+            of("B", "A", &["I"]),
+            of("B", "C", &[]),
+            of("C", "java/lang/Object", &[]),
+            unknown,
+            of("D", "C", &[]),
+        ];
+        assert_eq!(hierarchy(&mut index), expected);
+        let loads: Vec<_> =
+            index.table().classes().iter().map(|c| c.loaded.map(|l| (l.tsc.0, l.tid.0))).collect();
+        let seen = |tsc, tid| Some((tsc, tid));
+        assert_eq!(loads, [None, None, None, seen(5, 7), seen(7, 8), seen(8, 8), seen(9, 8), seen(9, 9)]);
+    }
+
+    #[test]
+    fn the_records_of_a_class_are_joined() {
+        let mut index = MethodIndex::default();
+        let name = || Str::from("A");
+        let class =
+            ClassLoaded { access_flags: 0x31, flags: class_flags::HIDDEN, ..loaded(1, 0, &[], 7, "A") };
+        index.load_class(Tsc(3), &class);
+        let defined = ClassDefined {
+            klass: 1,
+            access_flags: 0x31,
+            flags: class_flags::HIDDEN,
+            name: name(),
+            source_file: "A.java".into(),
+            ..ClassDefined::default()
+        };
+        index.define_class(Tsc(3), &defined);
+        // Another recording of the same VM begins.
+        index.load_class(Tsc(4), &ClassLoaded { tid: 0, ..class });
+        index.define_class(Tsc(4), &defined);
+        let (id, _) = index.define(Tsc(4), MethodDefined { method: 2, klass: 1, ..MethodDefined::default() });
+        let mut threads = Threads::default();
+        for started in [0, 2] {
+            threads.started(Tsc(started), &ThreadStarted { tid: 7, ..ThreadStarted::default() });
+            threads.exited(Tsc(started + 2), &ThreadExited { tid: 7, ..ThreadExited::default() });
+        }
+        index.finish(&threads);
+        let number = index.table().get(id).unwrap().class;
+        assert_eq!(index.table().classes().len(), 1);
+        let class = index.table().classes().get(number).unwrap();
+        assert_eq!((&*class.source_file, class.access_flags, class.hidden), ("A.java", 0x31, true));
+        assert_eq!(class.loaded, Some(ClassLoad { tsc: Tsc(3), tid: Tid(7), started: Tsc(2) }));
+    }
+
+    #[test]
+    fn constants_are_found_by_their_index() {
+        let mut index = MethodIndex::default();
+        let put = |index, tag, class: &str, name: &str, signature: &str| PoolConstant {
+            index,
+            tag,
+            class_name: class.into(),
+            name: name.into(),
+            signature: signature.into(),
+        };
+        // getstatic #9; ldc #3; ldc #4; new #7; new #8; return
+        let code = [178u8, 0, 9, 18, 3, 18, 4, 187, 0, 7, 187, 0, 8, 177];
+        let all = [
+            put(9, 9, "a/B", "f", "[I"),
+            put(3, 17, "", "d", "I"),
+            put(4, 8, "", "", ""),
+            put(7, 7, "a/C", "", ""),
+        ];
+        let constants = Some(all.to_vec());
+        let method =
+            MethodDefined { method: 2, constants, code: code[..].into(), ..MethodDefined::default() };
+        let (id, _) = index.define(Tsc(1), method);
+        let m = index.table().get(id).unwrap();
+        let found: Vec<_> = instructions(&m.code).map(|i| m.constant_of(&i.unwrap())).collect();
+        let [name, descriptor] = ["f", "[I"].map(Into::into);
+        let field = Constant::Field { class_name: "a/B".into(), name, descriptor };
+        let dynamic = Constant::Dynamic { name: "d".into(), descriptor: "I".into() };
+        let (string, class) = (Constant::Other(8), Constant::Class("a/C".into()));
+        assert_eq!(found, [Some(&field), Some(&dynamic), Some(&string), Some(&class), None, None]);
+        assert_eq!(field.is_reference(), Some(true));
+        assert_eq!((dynamic.is_reference(), string.is_reference()), (Some(false), None));
+    }
+
+    /// What captures of older versions do not say is unknown.
+    #[test]
+    fn a_capture_of_version_2_2() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/tests/golden/classes-2.2.capture");
+        let reader = jportal_capture::CaptureReader::open(path.as_ref()).unwrap();
+        let mut index = MethodIndex::default();
+        for record in reader.metadata() {
+            let stamped = record.unwrap();
+            match stamped.record {
+                Record::ClassDefined(r) => index.define_class(Tsc(stamped.tsc), &r),
+                Record::MethodDefined(r) => drop(index.define(Tsc(stamped.tsc), r)),
+                other => panic!("{other:?}"),
+            }
+        }
+        index.finish(&Threads::default());
+        let table = index.table();
+        let method = table.iter().next().unwrap();
+        assert_eq!((method.invokes.len(), &method.constants), (1, &None));
+        let class = table.classes().get(method.class).unwrap();
+        let superclass = class.superclass.and_then(|n| table.classes().get(n)).unwrap();
+        assert_eq!((&*class.name, &*superclass.name), ("a/A", "java/lang/Object"));
+        assert_eq!((&class.interfaces, class.loaded, table.classes().has_loads()), (&None, None, false));
     }
 }

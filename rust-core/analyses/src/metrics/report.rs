@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use jportal_bytecode::Method;
+use jportal_bytecode::{Instruction, Method};
 use jportal_flow::Tally;
 use jportal_plain::table::{Align, table};
-use jportal_units::Tsc;
+use jportal_units::{Bci, Tsc};
 use serde::Serialize;
 
 use super::kind::OpcodeKind;
@@ -47,8 +47,7 @@ pub struct Metrics {
 }
 
 /// Metrics that need data which a capture does not have.
-const UNAVAILABLE: [(&str, &str); 6] = [
-    ("pointer.refFieldAccessDensity", "the capture has no types of fields"),
+const UNAVAILABLE: [(&str, &str); 5] = [
     ("data.byteArrayDensity", "baload and bastore are for byte and for boolean"),
     ("memory.byteAllocationDensity", "a branch trace has no sizes of objects"),
     ("concurrency.contendedLockDensity", "a branch trace does not say whether a lock was free"),
@@ -58,6 +57,7 @@ const UNAVAILABLE: [(&str, &str); 6] = [
 
 const NO_RECEIVERS: &str = "by the classes of targets: receivers of one target may be of many classes";
 const NO_ENDS: &str = "a thread counts from its start to the last time that its flow states";
+const NO_FIELDS: &str = "the capture has no types of fields";
 const NO_BYTECODES: &str = "no bytecode of these classes was executed";
 const NO_CONTROL: &str = "no conditional of these classes was executed";
 const NO_CALLS: &str = "no virtual call of these classes was made";
@@ -109,6 +109,10 @@ struct Sums {
     locked: u64,
     /// Executions by kind.
     kinds: [u64; KINDS.len()],
+    /// Accesses of fields that hold references.
+    reference_fields: u64,
+    /// A method was executed of which it is not known which fields it accesses.
+    unknown_fields: bool,
 }
 
 /// Kinds with a density.
@@ -155,7 +159,14 @@ impl MetricsAnalysis {
             sums.changing += counts.changing(shape);
             sums.changes += counts.changes;
             sums.locked += counts.locked;
-            for (_, opcode, n) in counts.instructions(method, shape) {
+            for (bci, opcode, n) in counts.instructions(method, shape) {
+                sums.unknown_fields |= method.constants.is_none();
+                if OpcodeKind::Field.has(opcode) {
+                    match holds_reference(method, bci) {
+                        Some(reference) => sums.reference_fields += if reference { n } else { 0 },
+                        None => sums.unknown_fields = true,
+                    }
+                }
                 sums.run.push(n);
                 sums.bytecodes += n;
                 for ((kind, _), sum) in KINDS.iter().zip(&mut sums.kinds) {
@@ -183,6 +194,12 @@ impl MetricsAnalysis {
             None => drop(values.unavailable.insert(values.name(name), NO_TIMES)),
         }
     }
+}
+
+/// Whether the field that the instruction at `bci` accesses holds a reference. `None`: not known.
+fn holds_reference(method: &Method, bci: Bci) -> Option<bool> {
+    let instruction = Instruction::at(&method.code, bci.get().into()).ok()?;
+    method.constant_of(&instruction)?.is_reference()
 }
 
 /// The greatest number of spans that have a time in common.
@@ -228,6 +245,9 @@ impl Sums {
             let n = if *kind == OpcodeKind::Lock { n + self.locked } else { n };
             values.ratio(name, ratio(n, self.bytecodes).map(|r| 1000.0 * r), NO_BYTECODES);
         }
+        let fields = ratio(self.reference_fields, self.bytecodes).map(|r| 1000.0 * r);
+        let (fields, why) = if self.unknown_fields { (None, NO_FIELDS) } else { (fields, NO_BYTECODES) };
+        values.ratio("pointer.refFieldAccessDensity", fields, why);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jportal_bytecode::{Method, MethodTable};
+use jportal_bytecode::{Constant, Method, MethodTable};
 use jportal_flow::testing::feed_as;
 use jportal_flow::{Entry, Event, EventKind, Exclude, Exit, ThreadInfo, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
@@ -195,4 +195,29 @@ fn what_is_lost_or_left_out_is_said() {
         ],
     );
     assert_eq!(count(&a.report(), "size.run"), 3);
+}
+
+#[test]
+fn accesses_of_fields_that_hold_references() {
+    let field = |index: u16, descriptor: &str| {
+        let (class_name, name, descriptor) = ("x/Y".into(), "f".into(), descriptor.into());
+        (index, Constant::Field { class_name, name, descriptor })
+    };
+    // getstatic #1 (a reference); getfield #2; putfield #1; return
+    let code = [178, 0, 1, 180, 0, 2, 181, 0, 1, 177];
+    let with = |constants: Option<&[(u16, Constant)]>| {
+        let mut t = MethodTable::default();
+        t.push(Method { constants: constants.map(Into::into), code: code.into(), ..method("a/A", "f", &[]) });
+        t.push(Method { code: code.into(), ..method("java/B", "never", &[]) });
+        let events = [enter(0), bytecode(0, 0), bytecode(0, 3), bytecode(0, 6), bytecode(0, 9), leave(0)];
+        report(&Arc::new(t), &[&events])
+    };
+    let (all, app) = ("pointer.refFieldAccessDensity", "pointer.appRefFieldAccessDensity");
+    let m = with(Some(&[field(1, "[I"), field(2, "J")]));
+    assert!(is(&m, all, 500.0) && is(&m, app, 500.0) && is(&m, "pointer.fieldAccessDensity", 750.0));
+    assert!(!m.unavailable.contains_key(all), "a method that did not run does not matter");
+    for unknown in [None, Some(&[field(1, "[I")][..])] {
+        let m = with(unknown);
+        assert!(!m.metrics.contains_key(all) && m.unavailable[app].contains("no types of fields"));
+    }
 }

@@ -148,10 +148,13 @@ impl Options {
     }
 }
 
-/// Whether the class is hidden (JEP 371): the VM names it with the address of its mirror, as
-/// `Main$$Lambda$14+0x0000000800c01208` or, in older versions, with a slash. The capture does not
-/// say which classes are hidden.
-pub fn is_of_hidden_class(method: &Method) -> bool {
+/// Whether the class of a method is hidden (JEP 371). If `methods` does not describe the class, its
+/// name decides: the VM names a hidden class with the address of its mirror, as
+/// `Main$$Lambda$14+0x0000000800c01208` or, in older versions, with a slash.
+pub fn is_of_hidden_class(methods: &MethodTable, method: &Method) -> bool {
+    if let Some(class) = methods.classes().get(method.class) {
+        return class.hidden;
+    }
     ["+0x", "/0x"].into_iter().any(|mark| {
         let tail = method.class_name.rsplit_once(mark).map_or("", |(_, tail)| tail);
         !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_hexdigit())
@@ -173,7 +176,7 @@ pub(super) struct Scope(Box<[bool]>);
 impl Scope {
     /// The methods that `wanted` accepts, without those of hidden classes.
     pub(super) fn new(methods: &MethodTable, wanted: impl Fn(&Method) -> bool) -> Self {
-        Self(methods.iter().map(|m| wanted(m) && !is_of_hidden_class(m)).collect())
+        Self(methods.iter().map(|m| wanted(m) && !is_of_hidden_class(methods, m)).collect())
     }
     pub(super) fn contains(&self, method: MethodId) -> bool {
         self.0.is_empty() || self.0.get(method.get() as usize).is_some_and(|wanted| *wanted)
@@ -196,9 +199,11 @@ impl Scope {
 mod tests {
     use super::*;
     use crate::testing::method;
+    use jportal_bytecode::Class;
 
     #[test]
-    fn hidden_classes_are_known_by_their_names() {
+    fn hidden_classes_are_known_by_their_flag_or_else_by_their_names() {
+        let mut described = MethodTable::default();
         for (class, hidden) in [
             ("Main$$Lambda$14+0x0000000800c01208", true),
             ("java/lang/invoke/LambdaForm$MH/0x0000000800c03400", true),
@@ -206,7 +211,11 @@ mod tests {
             ("a/0xyz", false),
             ("a+0x", false),
         ] {
-            assert_eq!(is_of_hidden_class(&method(class, "f", &[])), hidden, "{class}");
+            let m = method(class, "f", &[]);
+            assert_eq!(is_of_hidden_class(&MethodTable::default(), &m), hidden, "{class}");
+            let known = Class { number: m.class, name: class.into(), hidden: !hidden, ..Class::default() };
+            described.set_classes([known].into_iter().collect());
+            assert_eq!(is_of_hidden_class(&described, &m), !hidden, "{class}: the flag");
         }
     }
 

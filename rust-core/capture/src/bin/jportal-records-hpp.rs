@@ -13,6 +13,7 @@ use std::fmt::Write;
 use jportal_capture::schema::{CONSTANTS, ConstantSchema, FRAME_HEADER, FieldSchema, SCHEMA, StructSchema};
 
 const HEAD: &str = r#"/*
+ * SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
  * Copyright (c) 2026, the JPortal authors. All rights reserved.
  * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
  *
@@ -48,7 +49,7 @@ const TAIL: &str = "\n#endif // SHARE_JPORTAL_JPORTALRECORDS_HPP\n";
 /// C++ type and the `JPortalBuffer` function that appends it.
 fn scalar(ty: &str) -> Option<(&'static str, &'static str)> {
     let plain = ty.replace(' ', "");
-    Some(match plain.strip_prefix("Appended<").and_then(|t| t.strip_suffix('>')).unwrap_or(&plain) {
+    Some(match inside(&plain, "Appended<") {
         "u8" => ("u1", "put_u1"),
         "u16" => ("u2", "put_u2"),
         "u32" => ("u4", "put_u4"),
@@ -59,9 +60,14 @@ fn scalar(ty: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// The argument of a generic type that begins with `head`; another type as it is.
+fn inside<'t>(ty: &'t str, head: &str) -> &'t str {
+    ty.trim().strip_prefix(head).and_then(|t| t.strip_suffix('>')).unwrap_or(ty)
+}
+
 /// Name of a list's item type.
 fn item(ty: &str) -> &str {
-    ty.strip_prefix("Vec<").and_then(|t| t.strip_suffix('>')).unwrap_or(ty).trim()
+    inside(inside(ty, "Option<"), "Vec<").trim()
 }
 
 /// `pc_flags` becomes `PcFlags`.
@@ -118,7 +124,7 @@ fn structure(out: &mut String, s: &StructSchema) {
     if let Some(kind) = s.kind {
         let _ = writeln!(out, "  static const u2 KIND = {kind};");
     }
-    let (lists, fields): (Vec<&FieldSchema>, Vec<_>) = s.fields.iter().partition(|f| f.ty.starts_with("Vec"));
+    let (lists, fields): (Vec<&FieldSchema>, Vec<_>) = s.fields.iter().partition(|f| f.ty.contains("Vec"));
     for f in &fields {
         comment(out, "  ", f.doc);
         let ty = scalar(f.ty).map_or(f.ty, |t| t.0);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use jportal::ThreadInfo;
 use jportal::analyses::call_trace::{CallTraceAnalysis, Sites, TraceSink};
-use jportal::export::block_trace::{BlockTraceAnalysis, BlockTraceOptions, Format, write_methods};
+use jportal::export::block_trace::{
+    BlockTraceAnalysis, BlockTraceOptions, Format, write_classes, write_methods,
+};
 use jportal::export::call_trace::{TraceWriter, write_sites};
 
 use super::{ExportSummary, written};
@@ -61,6 +63,8 @@ pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<CommandOutcome> {
     let cannot = || format!("cannot write to {}", args.output.display());
     let mut index = folder.file("methods.csv").with_context(cannot)?;
     write_methods(&subject.methods, &mut index).with_context(cannot)?;
+    let mut index = folder.file("classes.csv").with_context(cannot)?;
+    write_classes(subject.methods.classes(), &mut index).with_context(cannot)?;
     let options = BlockTraceOptions {
         format: args.numbers.into(),
         zlib: args.deflate,

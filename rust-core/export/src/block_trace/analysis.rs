@@ -10,9 +10,10 @@ use jportal_analyses::Inlined;
 use jportal_analyses::block_trace::{Open, Step, Steps, StepsThread, Watch};
 use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, Exclude, Provenance, ThreadInfo};
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tsc};
 
 use super::format::{Format, Type};
+use super::loads::Loads;
 use super::record::{Header, kind};
 use super::report::{BlockTrace, ThreadTrace};
 use super::stream::{NONE, Operand, Stream};
@@ -61,6 +62,7 @@ pub struct BlockTraceAnalysis<F> {
     shapes: Shapes,
     steps: Steps,
     scoped: bool,
+    loads: Loads,
     options: BlockTraceOptions,
     open: F,
     error: Mutex<Option<Error>>,
@@ -85,10 +87,11 @@ where
     ) -> Result<Self, Error> {
         options.format.check(&methods, &scope)?;
         let scoped = !methods.iter().all(&scope);
+        let loads = Loads::new(methods.classes(), &scope);
         let shapes = Shapes::new(&methods);
         let steps = Steps::new(methods, scope, options.natives, options.exclude);
         let (error, threads) = (Mutex::default(), Vec::new());
-        Ok(Self { inlined, shapes, steps, scoped, options, open, error, threads })
+        Ok(Self { inlined, shapes, steps, scoped, loads, options, open, error, threads })
     }
     /// What was written.
     ///
@@ -116,6 +119,7 @@ impl<F> BlockTraceAnalysis<F> {
             unwinds,
             times,
             scoped: self.scoped,
+            loads: self.loads.are_known(),
             tid: info.tid.get(),
             java_tid: info.java_tid,
             started: info.started.get(),
@@ -132,6 +136,8 @@ pub struct BlockTraceThread {
     steps: StepsThread,
     watch: Watch,
     trace: ThreadTrace,
+    /// The thread, by which its loads of classes are found.
+    info: ThreadInfo,
 }
 
 impl<F> Analysis for BlockTraceAnalysis<F>
@@ -149,14 +155,20 @@ where
             out: begun.map_err(|e| self.fail(e)).ok(),
             steps: StepsThread::default(),
             watch: Watch::default(),
-            trace: ThreadTrace::of(info),
+            trace: ThreadTrace { loads: self.loads.are_known().then_some(0), ..ThreadTrace::of(info) },
+            info: info.clone(),
         }
     }
     fn events(&self, thread: &mut BlockTraceThread, events: &[Event]) -> ControlFlow<Enough> {
-        let BlockTraceThread { out: stream, steps, watch, trace } = thread;
+        let BlockTraceThread { out: stream, steps, watch, trace, info } = thread;
         for e in events {
             let Some(out) = stream else { return ControlFlow::Break(Enough::OfThread) };
-            self.steps.event(steps, e, &mut |step, provenance| self.put(out, trace, step, provenance));
+            self.steps.event(steps, e, &mut |step, provenance| {
+                if let Step::Time(tsc) = step {
+                    self.put_loads(out, trace, info, tsc);
+                }
+                self.put(out, trace, step, provenance);
+            });
             watch.event((self.steps.methods(), &self.shapes), e, self.options.exclude);
             if let Err(e) = out.drain() {
                 self.fail(e);
@@ -166,9 +178,10 @@ where
         ControlFlow::Continue(())
     }
     fn merge(&mut self, thread: BlockTraceThread) {
-        let BlockTraceThread { out, mut steps, watch, mut trace } = thread;
+        let BlockTraceThread { out, mut steps, watch, mut trace, info } = thread;
         let Some(mut out) = out else { return };
         self.steps.end(&mut steps, &mut |step, provenance| self.put(&mut out, &mut trace, step, provenance));
+        self.put_loads(&mut out, &mut trace, &info, Tsc(u64::MAX));
         trace.words = out.words();
         out.escape(kind::COMPLETE, &[Operand::Long(trace.words)]);
         match out.end() {
@@ -179,6 +192,14 @@ where
 }
 
 impl<F> BlockTraceAnalysis<F> {
+    /// The classes that the thread loaded before `until` and that are not in its file yet.
+    fn put_loads(&self, out: &mut Stream<Output>, trace: &mut ThreadTrace, info: &ThreadInfo, until: Tsc) {
+        let Some(before) = &mut trace.loads else { return };
+        for class in self.loads.of(info, *before as usize, until) {
+            out.word(self.options.format.load(class));
+            *before += 1;
+        }
+    }
     fn put(&self, out: &mut Stream<Output>, trace: &mut ThreadTrace, step: Step<'_>, provenance: Provenance) {
         let format = self.options.format;
         match step {

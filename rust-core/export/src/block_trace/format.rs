@@ -79,6 +79,10 @@ impl Format {
     pub(super) fn event(self, r#type: Type, method: MethodId, block: u32) -> u64 {
         (r#type as u64) << (self.bits() - 2) | self.id(method, block)
     }
+    /// The loading of a class.
+    pub(super) fn load(self, class: u32) -> u64 {
+        u64::from(class) & ((1 << (self.bits() - 3)) - 1)
+    }
     pub(super) fn escape(self, kind: u8, length: usize) -> u64 {
         1 << (self.bits() - 3) | u64::from(kind) << LENGTH | length as u64
     }

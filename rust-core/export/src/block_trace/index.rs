@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use jportal_analyses::block_trace::leaders;
-use jportal_bytecode::MethodTable;
+use jportal_bytecode::{ClassTable, MethodTable};
 use jportal_plain::line;
 
 use crate::Error;
@@ -30,6 +30,39 @@ pub fn write_methods(methods: &MethodTable, out: &mut dyn Write) -> Result<(), E
         let [loader, class_name, name, signature] = &names;
         csv.write_record([&*id, &class, loader, class_name, name, signature, &flags, &blocks])
             .map_err(std::io::Error::from)?;
+    }
+    csv.flush()?;
+    Ok(())
+}
+
+/// Writes the classes of a recording as CSV: number, loader, name (internal), access flags, number of
+/// the superclass, numbers of the interfaces, separated by spaces, thread that loaded it (OS id) and
+/// time of the load (TSC). What is not known is empty; interfaces that are not known are `?`.
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn write_classes(classes: &ClassTable, out: &mut dyn Write) -> Result<(), Error> {
+    let mut csv = csv::Writer::from_writer(out);
+    let columns = ["class_id", "loader", "class", "flags", "super", "interfaces", "loaded_by", "loaded"];
+    csv.write_record(columns).map_err(std::io::Error::from)?;
+    let text = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    for c in classes.iter() {
+        let interfaces = c.interfaces.as_deref().map_or_else(
+            || "?".to_owned(),
+            |all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        );
+        let (by, at) = (c.loaded.map(|l| l.tid.get().into()), c.loaded.map(|l| l.tsc.get()));
+        csv.write_record([
+            c.number.to_string(),
+            line(&c.loader).into_owned(),
+            line(&c.name).into_owned(),
+            c.access_flags.to_string(),
+            text(c.superclass.map(u64::from)),
+            interfaces,
+            text(by),
+            text(at),
+        ])
+        .map_err(std::io::Error::from)?;
     }
     csv.flush()?;
     Ok(())

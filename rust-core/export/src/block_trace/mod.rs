@@ -10,6 +10,7 @@ pub(crate) mod example;
 mod file_tests;
 mod format;
 mod index;
+mod loads;
 mod reader;
 mod record;
 mod report;
@@ -19,7 +20,7 @@ mod tests;
 
 pub use analysis::{BlockTraceAnalysis, BlockTraceOptions, BlockTraceThread, Output};
 pub use format::Format;
-pub use index::write_methods;
+pub use index::{write_classes, write_methods};
 pub use reader::{ReadError, Reader};
 pub use record::{BlockTraceRecord, Header, Mark, Receiver};
 pub use report::{BlockTrace, ThreadTrace};

@@ -23,6 +23,9 @@ pub struct Header {
     pub times: bool,
     /// Whether methods were left out.
     pub scoped: bool,
+    /// Whether there are loads of classes. The capture of another trace does not say when classes
+    /// were loaded.
+    pub loads: bool,
     /// OS thread id.
     pub tid: u32,
     /// `java.lang.Thread.getId()`, 0 if unknown.
@@ -42,7 +45,8 @@ pub(super) const HEAD: usize = 48;
 
 impl Header {
     fn flags(&self) -> u32 {
-        let all = [self.zlib, self.receivers, self.natives, self.unwinds, self.times, self.scoped];
+        let all =
+            [self.zlib, self.receivers, self.natives, self.unwinds, self.times, self.scoped, self.loads];
         (0..).zip(all).map(|(bit, set)| u32::from(set) << bit).sum()
     }
     /// The header's bytes.
@@ -81,6 +85,7 @@ impl Header {
             unwinds: set(3),
             times: set(4),
             scoped: set(5),
+            loads: set(6),
             tid: u32_at(16)?,
             methods: u32_at(20)?,
             java_tid: u64_at(24)?,
@@ -103,7 +108,7 @@ pub enum Receiver {
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BlockTraceRecord {
-    /// A class was loaded. Captures of today do not say it.
+    /// A class was loaded.
     ClassLoaded {
         /// Number of the class.
         class: u32,

@@ -45,6 +45,9 @@ pub struct ThreadTrace {
     pub no_blocks: u64,
     /// Marks by kind, without those for exceptions and times.
     pub marks: BTreeMap<&'static str, u64>,
+    /// Classes loaded. Absent if the capture does not say when classes were loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loads: Option<u64>,
     /// Words in the file, before the last mark.
     pub words: u64,
 }
@@ -67,6 +70,7 @@ impl ThreadTrace {
             catches: 0,
             no_blocks: 0,
             marks: BTreeMap::new(),
+            loads: None,
             words: 0,
         }
     }
@@ -120,6 +124,7 @@ impl BlockTrace {
                 t.ends.text(),
                 t.blocks.text(),
                 t.unwinds.to_string(),
+                t.loads.map_or_else(String::new, |n| n.to_string()),
                 marks.join(", "),
             ]
         };
@@ -132,6 +137,7 @@ impl BlockTrace {
             ("ends", Align::Right),
             ("blocks", Align::Right),
             ("unwinds", Align::Right),
+            ("class loads", Align::Right),
             ("marks", Align::Left),
         ];
         let note = match self.exact {

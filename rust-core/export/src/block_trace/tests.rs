@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jportal_analyses::Inlined;
 use jportal_analyses::select::is_application;
-use jportal_bytecode::{Method, MethodTable, testing::method};
+use jportal_bytecode::{Class, ClassLoad, Method, MethodTable, testing::method};
 use jportal_flow::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, projected, recovered};
 use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Orphan, ThreadInfo, Tier};
-use jportal_units::{Bci, MethodId, Tsc};
+use jportal_units::{Bci, MethodId, Tid, Tsc};
 
 use super::example::{F, Files, G, H, INIT, MAIN, flow, methods};
 use super::*;
@@ -336,4 +336,61 @@ fn runs_equal_single_bytecodes_and_leaders_are_blocks() {
         assert_eq!(a, b);
         assert_eq!(report.threads[0].blocks.total(), leaders);
     }
+}
+
+#[test]
+fn loads_of_classes() {
+    let class = |number: u32, name: &str, loaded: Option<(u64, u32, u64)>| Class {
+        number,
+        name: name.into(),
+        loaded: loaded.map(|(tsc, tid, started)| ClassLoad {
+            tsc: Tsc(tsc),
+            tid: Tid(tid),
+            started: Tsc(started),
+        }),
+        interfaces: (number > 1).then(|| [1, 2].into()),
+        superclass: (number > 1).then_some(1),
+        access_flags: 0x21,
+        ..Class::default()
+    };
+    let table = |all: &[Class]| {
+        let mut t = MethodTable::default();
+        t.push(method("f", jportal_bytecode::testing::BRANCHY));
+        t.set_classes(all.iter().cloned().collect());
+        Arc::new(t)
+    };
+    // The thread's id is 1, and it started at 0: class 4 was loaded by another thread of this id.
+    let all = [
+        class(1, "a/A", None),
+        class(2, "a/B", Some((20, 1, 0))),
+        class(3, "a/C", Some((10, 1, 0))),
+        class(4, "a/D", Some((12, 1, 9))),
+        class(5, "a/E", Some((12, 2, 0))),
+        class(6, "java/F", Some((13, 1, 0))),
+        class(7, "a/G", Some((99, 1, 0))),
+    ];
+    let time = |t| Event::decoded(EventKind::Time(Tsc(t)));
+    let [zero, eight, nine] = [0, 8, 9].map(|bci| bytecode(0, bci));
+    let events = [enter(0), time(10), zero, time(11), eight, time(25), nine, leave(0)];
+    let load = |class| BlockTraceRecord::ClassLoaded { class };
+    let app = |m: &Method| !m.class_name.starts_with("java/");
+    for format in [Format::Jbi32, Format::Jbi64] {
+        let options = BlockTraceOptions { format, ..BlockTraceOptions::default() };
+        let (file, report) = written(table(&all), options, app, &events);
+        // 10 is not before 10, and only a time after 20 proves that class 2 was there.
+        let expected = [start(0), block(0, 0), load(3), block(0, 2), load(2), block(0, 3), end(0), load(7)];
+        assert_eq!(read(&file), expected);
+        assert!(Reader::new(&file[..]).unwrap().header().loads);
+        assert_eq!((report.threads[0].loads, report.exact), (Some(3), true));
+        assert!(read(&written(table(&all), options, |_| true, &events).0).contains(&load(6)));
+    }
+    let (file, report) = written(table(&all[..1]), BlockTraceOptions::default(), |_| true, &events);
+    assert_eq!(read(&file), [start(0), block(0, 0), block(0, 2), block(0, 3), end(0)]);
+    assert!(!Reader::new(&file[..]).unwrap().header().loads && report.threads[0].loads.is_none());
+    let mut out = Vec::new();
+    write_classes(table(&all[..2]).classes(), &mut out).unwrap();
+    let expected = "class_id,loader,class,flags,super,interfaces,loaded_by,loaded\n\
+                    1,,a/A,33,,?,,\n\
+                    2,,a/B,33,1,1 2,1,20\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

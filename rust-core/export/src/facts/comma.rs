@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use jportal_plain::line;
 
-use super::counts::{NAMES, WITHOUT_FIELDS};
+use super::counts::{NAMES, OF_FIELDS};
 use super::method::{BlockFacts, MethodFacts};
 use super::{ClassFacts, StaticFacts};
 use crate::Error;
@@ -23,7 +23,30 @@ const HANDLERS: [&str; 5] = ["block_id", "handler_block_id", "type", "from", "to
 
 type File = csv::Writer<Box<dyn Write + Send>>;
 
+/// Which columns the files have.
+#[derive(Clone, Copy)]
+struct Columns {
+    /// Counts that need the classes and types of fields.
+    fields: bool,
+    /// Superclasses and flags of classes.
+    described: bool,
+    interfaces: bool,
+}
+
+impl Columns {
+    /// The columns of counts that captures have.
+    fn known<T>(self, all: &[T; 19]) -> impl Iterator<Item = &T> {
+        all.iter().enumerate().filter(move |(n, _)| self.fields || !OF_FIELDS.contains(n)).map(|(_, n)| n)
+    }
+    /// The columns of classes that captures have.
+    fn of_class<T>(self, [superclass, flags, interfaces]: [T; 3]) -> impl Iterator<Item = T> {
+        let all = [(superclass, self.described), (flags, self.described), (interfaces, self.interfaces)];
+        all.into_iter().filter_map(|(value, known)| known.then_some(value))
+    }
+}
+
 struct FactFiles {
+    columns: Columns,
     classes: File,
     methods: File,
     blocks: File,
@@ -38,7 +61,11 @@ fn text<T: ToString>(value: Option<T>) -> String {
 impl FactFiles {
     fn class(&mut self, c: &ClassFacts<'_>) -> csv::Result<()> {
         let [name, loader, source] = [c.name, c.loader, c.source].map(line);
-        self.classes.write_record([&*c.id.to_string(), &*name, &*loader, &*source])
+        let interfaces = c.interfaces.as_ref().map(|all| all.join(" "));
+        let more = [text(c.superclass.map(line)), text(c.flags), text(interfaces.as_deref().map(line))];
+        let more = self.columns.of_class(more);
+        let first = [c.id.to_string(), name.into_owned(), loader.into_owned(), source.into_owned()];
+        self.classes.write_record(first.into_iter().chain(more))
     }
     fn method(&mut self, c: &ClassFacts<'_>, m: &MethodFacts<'_>) -> csv::Result<()> {
         self.methods.write_record([
@@ -56,7 +83,7 @@ impl FactFiles {
     }
     fn block(&mut self, m: &MethodFacts<'_>, b: &BlockFacts<'_>) -> csv::Result<()> {
         let place = [b.id, m.id, b.number.into(), b.bci.into(), b.end.into()].map(|n| n.to_string());
-        let counts = known(&b.metrics.0).map(|n| text(*n));
+        let counts = self.columns.known(&b.metrics.0).map(|n| text(*n));
         self.blocks.write_record(place.into_iter().chain([text(b.line)]).chain(counts))?;
         let block = b.id.to_string();
         for c in &b.calls {
@@ -74,11 +101,6 @@ impl FactFiles {
     }
 }
 
-/// The columns of counts that captures have.
-fn known<T>(all: &[T; 19]) -> impl Iterator<Item = &T> {
-    all.iter().enumerate().filter(|(n, _)| !WITHOUT_FIELDS.contains(n)).map(|(_, value)| value)
-}
-
 impl StaticFacts<'_> {
     /// Writes the facts as five files: `classes.csv`, `methods.csv`, `blocks.csv`,
     /// `call_sites.csv` and `handlers.csv` (RFC 4180). `open` opens a file by name. Columns of
@@ -91,20 +113,27 @@ impl StaticFacts<'_> {
         &self,
         mut open: impl FnMut(&str) -> io::Result<Box<dyn Write + Send>>,
     ) -> Result<(), Error> {
-        let blocks: Vec<&str> = BLOCKS.into_iter().chain(known(&NAMES).copied()).collect();
-        let heads: [&[&str]; 5] = [&CLASSES, &METHODS, &blocks, &CALLS, &HANDLERS];
+        let columns = Columns {
+            fields: self.has_fields(),
+            described: self.classes().iter().any(|c| c.flags.is_some()),
+            interfaces: self.classes().iter().any(|c| c.interfaces.is_some()),
+        };
+        let blocks: Vec<&str> = BLOCKS.into_iter().chain(columns.known(&NAMES).copied()).collect();
+        let classes: Vec<&str> =
+            CLASSES.into_iter().chain(columns.of_class(["super", "flags", "interfaces"])).collect();
+        let heads: [&[&str]; 5] = [&classes, &METHODS, &blocks, &CALLS, &HANDLERS];
         let mut file = |n: usize| -> Result<File, Error> {
             let mut file = csv::Writer::from_writer(open(FILES[n])?);
             file.write_record(heads[n]).map_err(io::Error::from)?;
             Ok(file)
         };
         let (classes, methods, blocks) = (file(0)?, file(1)?, file(2)?);
-        let mut files = FactFiles { classes, methods, blocks, calls: file(3)?, handlers: file(4)? };
+        let mut files = FactFiles { columns, classes, methods, blocks, calls: file(3)?, handlers: file(4)? };
         for class in self.classes() {
             files.class(class).map_err(io::Error::from)?;
             self.methods(class).try_for_each(|m| files.method(class, &m)).map_err(io::Error::from)?;
         }
-        let FactFiles { classes, methods, blocks, calls, handlers } = files;
+        let FactFiles { classes, methods, blocks, calls, handlers, .. } = files;
         [classes, methods, blocks, calls, handlers].iter_mut().try_for_each(|f| f.flush())?;
         Ok(())
     }

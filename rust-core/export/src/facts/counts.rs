@@ -2,7 +2,7 @@
 
 //! The 19 counts of a block (JBInsTrace, section 3.2.1), in the order of the paper.
 
-use jportal_bytecode::{Instruction, Method, Opcode, Transfer};
+use jportal_bytecode::{Constant, Instruction, Method, Opcode, Transfer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The names of the counts.
@@ -28,17 +28,21 @@ pub const NAMES: [&str; 19] = [
     "static_calls",
 ];
 
-/// The counts that need the class of a field reference, which captures do not have.
-pub(super) const WITHOUT_FIELDS: std::ops::Range<usize> = 7..15;
+/// The counts that need the class and type of each field, which older captures do not have.
+pub(super) const OF_FIELDS: std::ops::Range<usize> = 7..15;
 
 /// The 19 counts of a block. `None`: unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts(pub [Option<u32>; 19]);
 
 impl Counts {
-    pub(super) fn none() -> Self {
+    /// The counts of no instruction. `fields`: whether the fields that the method accesses are
+    /// known.
+    pub(super) fn none(fields: bool) -> Self {
         let mut all = [Some(0); 19];
-        all[WITHOUT_FIELDS].fill(None);
+        if !fields {
+            all[OF_FIELDS].fill(None);
+        }
         Self(all)
     }
     /// The names of the known counts, and the counts.
@@ -69,6 +73,17 @@ impl Counts {
         self.add(17, within(&[187..=189, 197..=197]));
         self.add(18, matches!(op, Opcode::INVOKEVIRTUAL | Opcode::INVOKEINTERFACE));
         self.add(19, op == Opcode::INVOKESTATIC);
+        if let Some(write) = field_access(op) {
+            match method.constant_of(i) {
+                Some(Constant::Field { class_name, descriptor, .. }) => {
+                    let other = *class_name != method.class_name;
+                    let primitive = !descriptor.starts_with(['L', '[']);
+                    let count = 8 + usize::from(write) + 2 * usize::from(primitive) + 4 * usize::from(other);
+                    self.add(count, true);
+                }
+                _ => self.0[OF_FIELDS].fill(None),
+            }
+        }
         if transfer == Transfer::Invoke {
             match method.invoke_at(i.bci) {
                 Some(to) => self.add(16, !to.class_name.is_empty() && to.class_name != method.class_name),
@@ -77,6 +92,15 @@ impl Counts {
                 None => self.0[15] = None,
             }
         }
+    }
+}
+
+/// Whether an instruction accesses a field, static or not: `Some(true)` if it writes it.
+fn field_access(op: Opcode) -> Option<bool> {
+    match op {
+        Opcode::GETSTATIC | Opcode::GETFIELD => Some(false),
+        Opcode::PUTSTATIC | Opcode::PUTFIELD => Some(true),
+        _ => None,
     }
 }
 

@@ -148,7 +148,7 @@ fn blocks(m: &Method, format: Format) -> Result<Vec<BlockFacts<'_>>, BytecodeErr
             bci: bci.get(),
             end: end.get(),
             line: m.line_at(*bci),
-            metrics: Counts::none(),
+            metrics: Counts::none(m.constants.is_some()),
             calls: Vec::new(),
             handlers: handlers(m, format, &numbers, (*bci, end)),
         })

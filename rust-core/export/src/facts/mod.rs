@@ -3,8 +3,9 @@
 //! Static information about classes, methods and blocks (JBInsTrace, sections 3.2.1 and 4.2), as
 //! XML, CSV or JSON.
 //!
-//! What a capture does not have is absent, never 0: classes of fields, and with them eight of the
-//! 19 counts; superclasses, interfaces and flags of classes; the sizes of operand stacks.
+//! What a capture does not have is absent, never 0: the sizes of operand stacks, and, in captures
+//! older than version 2.3, the classes of fields, and with them eight of the 19 counts, and the
+//! interfaces of classes.
 
 mod comma;
 mod counts;
@@ -16,7 +17,7 @@ mod xml;
 
 use hashbrown::HashMap;
 use jportal_analyses::names::{Names, Naming};
-use jportal_bytecode::{Method, MethodTable};
+use jportal_bytecode::{ClassTable, Method, MethodTable};
 use jportal_units::MethodId;
 use serde::Serialize;
 
@@ -40,9 +41,36 @@ pub struct ClassFacts<'a> {
     pub loader: &'a str,
     /// Source file; empty if unknown.
     pub source: &'a str,
+    /// Internal name of the superclass. Absent for `java/lang/Object`, and if unknown.
+    #[serde(rename = "super", skip_serializing_if = "Option::is_none")]
+    pub superclass: Option<&'a str>,
+    /// Access flags (JVMS table 4.1-B).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flags: Option<u32>,
+    /// Internal names of the interfaces that it names, in its order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interfaces: Option<Vec<&'a str>>,
     /// Its methods, by number.
     #[serde(skip)]
     pub methods: Vec<MethodId>,
+}
+
+impl<'a> ClassFacts<'a> {
+    fn of(m: &'a Method, classes: &'a ClassTable) -> Self {
+        let class = classes.get(m.class);
+        let name = |n: u32| classes.get(n).map(|c| &*c.name);
+        let interfaces = class.and_then(|c| c.interfaces.as_deref());
+        Self {
+            id: m.class,
+            name: &m.class_name,
+            loader: &m.loader,
+            source: &m.source_file,
+            superclass: class.and_then(|c| name(c.superclass?)),
+            flags: class.map(|c| c.access_flags),
+            interfaces: interfaces.and_then(|all| all.iter().map(|n| name(*n)).collect()),
+            methods: Vec::new(),
+        }
+    }
 }
 
 /// Static information of a recording. Memory is bounded by the number of methods; their blocks are
@@ -73,13 +101,17 @@ impl<'a> StaticFacts<'a> {
             let new = classes.len();
             let n = *at.entry((m.class, &*m.class_name, &*m.loader)).or_insert(new);
             if n == new {
-                let (name, loader, source) = (&*m.class_name, &*m.loader, &*m.source_file);
-                classes.push(ClassFacts { id: m.class, name, loader, source, methods: Vec::new() });
+                classes.push(ClassFacts::of(m, methods.classes()));
             }
             classes[n].methods.push(m.id);
         }
         classes.sort_by_key(|c| (c.id, c.methods.first().copied()));
         Ok(Self { methods, format, classes, names: Names::new(methods, Naming::default()) })
+    }
+    /// Whether the fields that the methods access are known, of one method at least.
+    fn has_fields(&self) -> bool {
+        let all = self.classes.iter().flat_map(|c| &c.methods);
+        all.filter_map(|id| self.methods.get(*id)).any(|m| m.constants.is_some())
     }
     /// How blocks and methods are numbered.
     pub const fn format(&self) -> Format {

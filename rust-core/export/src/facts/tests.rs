@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use jportal_bytecode::testing::{calls, method, row};
-use jportal_bytecode::{LineRow, Method, MethodTable};
+use jportal_bytecode::{Class, Constant, LineRow, Method, MethodTable};
 use jportal_units::Bci;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -100,6 +100,128 @@ fn calls_and_allocations() {
     assert_eq!(counts(dynamic), [of([("instructions", 2), ("control", 1)])]);
 }
 
+/// A field of the constant pool.
+fn field(index: u16, class: &str, descriptor: &str) -> (u16, Constant) {
+    let (class_name, name, descriptor) = (class.into(), "f".into(), descriptor.into());
+    (index, Constant::Field { class_name, name, descriptor })
+}
+
+/// Accesses of fields: by index 1 to 4 own objects, own primitives, other objects, other
+/// primitives; one read each, and writes as often as the index says.
+fn accesses() -> Method {
+    let mut code = Vec::new();
+    for index in 1..=4 {
+        code.extend([178 + 2 * (index & 1), 0, index]);
+        for n in 0..index {
+            code.extend([179 + 2 * (n & 1), 0, index]);
+        }
+    }
+    code.push(177);
+    let all = [field(1, "a/A", "La/B;"), field(2, "a/A", "J"), field(3, "a/B", "[I"), field(4, "a/B", "Z")];
+    Method { constants: Some(all.into()), ..method("f", &code) }
+}
+
+#[test]
+fn accesses_of_fields() {
+    let known = of([
+        ("instructions", 15),
+        ("control", 1),
+        ("own_object_reads", 1),
+        ("own_object_writes", 1),
+        ("own_primitive_reads", 1),
+        ("own_primitive_writes", 2),
+        ("other_object_reads", 1),
+        ("other_object_writes", 3),
+        ("other_primitive_reads", 1),
+        ("other_primitive_writes", 4),
+    ]);
+    assert_eq!(counts(accesses()), std::slice::from_ref(&known));
+    let mut unknown = known;
+    unknown.retain(|name, _| !name.contains("_reads") && !name.contains("_writes"));
+    let without_3 = Some([field(1, "a/A", "I"), field(2, "a/A", "I"), field(4, "a/A", "I")].into());
+    assert_eq!(counts(Method { constants: without_3, ..accesses() }), std::slice::from_ref(&unknown));
+    assert_eq!(counts(Method { constants: None, ..accesses() }), [unknown], "unknown, not 0");
+}
+
+/// A class, an interface and their superclass; the class has the field accesses, and its loader
+/// describes what it extends.
+fn hierarchy() -> MethodTable {
+    let class = |number, name: &str, superclass, interfaces: Option<&[u32]>| Class {
+        number,
+        name: name.into(),
+        access_flags: 0x20 + number,
+        superclass,
+        interfaces: interfaces.map(Into::into),
+        ..Class::default()
+    };
+    let mut t = MethodTable::default();
+    t.push(Method { class: 1, class_name: "java/lang/Object".into(), ..method("g", &[177]) });
+    t.push(Method { class: 4, ..accesses() });
+    t.push(Method { class: 5, class_name: "a/Unknown".into(), ..method("h", &[177]) });
+    t.set_classes(
+        [
+            class(1, "java/lang/Object", None, Some(&[])),
+            class(2, "a/I", Some(1), Some(&[])),
+            class(3, "a/J", Some(1), None),
+            class(4, "a/A", Some(1), Some(&[3, 2])),
+        ]
+        .into_iter()
+        .collect(),
+    );
+    t
+}
+
+#[test]
+fn classes_have_superclasses_flags_and_interfaces() {
+    let t = hierarchy();
+    let facts = facts(&t, Format::Jbi32);
+    let shown: Vec<_> =
+        facts.classes().iter().map(|c| (c.superclass, c.flags, c.interfaces.as_deref())).collect();
+    let object = Some("java/lang/Object");
+    assert_eq!(
+        shown,
+        [(None, Some(0x21), Some(&[][..])), (object, Some(0x24), Some(&["a/J", "a/I"])), (None, None, None)]
+    );
+    let mut out = Vec::new();
+    facts.write_xml(&mut out).unwrap();
+    let all = parsed(&out);
+    let classes: Vec<_> = all.iter().filter(|(name, _)| name == "class").map(|(_, a)| a).collect();
+    assert_eq!((classes[1]["super"].as_str(), classes[1]["flags"].as_str()), ("java/lang/Object", "36"));
+    assert_eq!((classes[0]["interfaces"].as_str(), classes[1]["interfaces"].as_str()), ("", "a/J a/I"));
+    assert!(!classes[0].contains_key("super") && !classes[2].contains_key("interfaces"));
+    let blocks: Vec<_> = all.iter().filter(|(name, _)| name == "basic_block").map(|(_, a)| a).collect();
+    assert_eq!(blocks[1]["metrics"], "15 0 0 0 0 1 0 1 1 1 2 1 3 1 4 0 0 0 0");
+    assert_eq!(blocks[2]["metrics"], "1 0 0 0 0 1 0 - - - - - - - - 0 0 0 0");
+    let files = Files::default();
+    facts.write_csv(|name| Ok(files.create(name))).unwrap();
+    let text = |name: &str| String::from_utf8(files.get(name)).unwrap();
+    let expected = "id,name,loader,source,super,flags,interfaces\n\
+                    1,java/lang/Object,app,A.java,,33,\n\
+                    4,a/A,app,A.java,java/lang/Object,36,a/J a/I\n\
+                    5,a/Unknown,app,A.java,,,\n";
+    assert_eq!(text("classes.csv"), expected);
+    let blocks = text("blocks.csv");
+    assert!(blocks.lines().next().is_some_and(|l| l.ends_with(&NAMES.join(","))), "{blocks}");
+    assert!(blocks.contains(",15,0,0,0,0,1,0,1,1,1,2,1,3,1,4,0,0,0,0\n"), "{blocks}");
+    assert!(blocks.contains(",1,0,0,0,0,1,0,,,,,,,,,0,0,0,0\n"), "{blocks}");
+    let mut out = Vec::new();
+    facts.write_json(&mut out).unwrap();
+    let all: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(all["classes"][1]["super"], "java/lang/Object");
+    assert_eq!(all["classes"][1]["interfaces"], serde_json::json!(["a/J", "a/I"]));
+    assert!(all["classes"][2].get("flags").is_none() && all["classes"][2].get("interfaces").is_none());
+    let old: ClassTable = t.classes().iter().map(|c| Class { interfaces: None, ..c.clone() }).collect();
+    let mut t = t.clone();
+    t.set_classes(old);
+    let files = Files::default();
+    self::facts(&t, Format::Jbi32).write_csv(|name| Ok(files.create(name))).unwrap();
+    let text = String::from_utf8(files.get("classes.csv")).unwrap();
+    assert!(
+        text.starts_with("id,name,loader,source,super,flags\n1,java/lang/Object,app,A.java,,33\n"),
+        "{text}"
+    );
+}
+
 #[test]
 fn ways_that_can_change() {
     // 0 iload_0; 1 ifeq 4; 4 iload_0; 5 ifne 0; 8 goto 11; 11 tableswitch {0: 28, default: 28}.
@@ -121,10 +243,11 @@ fn ways_that_can_change() {
 
 #[test]
 fn counts_without_a_source_are_absent() {
-    let c = Counts::none();
+    let c = Counts::none(false);
     assert_eq!(c.known().count(), 11);
     assert_eq!(c.text(), "0 0 0 0 0 0 0 - - - - - - - - 0 0 0 0");
-    let names: Vec<&str> = NAMES[counts::WITHOUT_FIELDS].to_vec();
+    assert_eq!(Counts::none(true).known().count(), 19);
+    let names: Vec<&str> = NAMES[counts::OF_FIELDS].to_vec();
     assert!(names.iter().all(|n| n.ends_with("reads") || n.ends_with("writes")), "{names:?}");
 }
 
@@ -279,7 +402,7 @@ fn xml_has_call_sites() {
 #[test]
 fn the_schema_names_all_counts() {
     for (n, name) in NAMES.iter().enumerate() {
-        let required = if counts::WITHOUT_FIELDS.contains(&n) || n == 15 { "" } else { " use=\"required\"" };
+        let required = if counts::OF_FIELDS.contains(&n) || n == 15 { "" } else { " use=\"required\"" };
         let line = format!("<xs:attribute name=\"{name}\" type=\"xs:unsignedInt\"{required}/>");
         assert!(XSD.contains(&line), "{line}");
     }

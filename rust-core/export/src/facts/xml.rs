@@ -55,6 +55,9 @@ impl<W: Write> Xml<W> {
         let source = Some(class.source).filter(|s| !s.is_empty()).map(line);
         let tag = Tag::new("class").with("id", class.id).named("name", class.name);
         let tag = tag.named("loader", class.loader).perhaps("source", source);
+        let tag = tag.perhaps("super", class.superclass.map(line)).perhaps("flags", class.flags);
+        let tag =
+            tag.perhaps("interfaces", class.interfaces.as_ref().map(|all| line(&all.join(" ")).into_owned()));
         self.element(tag, |xml| facts.methods(class).try_for_each(|m| xml.method(&m)))
     }
     fn method(&mut self, m: &MethodFacts<'_>) -> io::Result<()> {

@@ -132,6 +132,8 @@ class JPortalHooks : AllStatic {
 
   // --- Classes and methods
 
+  // The class is in the class hierarchy and not linked. Called under Compile_lock.
+  static void on_class_loaded(InstanceKlass* ik)     { if (JPortal) class_loaded(ik); }
   // All methods are rewritten and have their entry points; none can have been called.
   static void on_class_linked(InstanceKlass* ik)     { if (JPortal) class_defined(ik); }
   // The new method versions are in place. Called at a safepoint.
@@ -198,6 +200,7 @@ class JPortalHooks : AllStatic {
 
   static void resolution(JavaThread* current);
 
+  static void class_loaded(InstanceKlass* ik);
   static void class_defined(InstanceKlass* ik);
   static void class_unloaded(InstanceKlass* ik);
   static void method_intrinsic_created(Method* m);

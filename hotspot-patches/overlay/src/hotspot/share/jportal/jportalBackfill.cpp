@@ -70,6 +70,9 @@ static void backfill_class(Klass* k) {
   for (int i = 0; i < ik->methods()->length(); i++) {
     JPortalMethodStubTable::export_stub(ik->methods()->at(i));
   }
+  if (ik->is_loaded() && !ik->is_scratch_class()) {
+    JPortalMethods::export_loaded_class(ik, 0);
+  }
   if (is_reported(ik)) {
     JPortalMethods::export_class(ik);
     classes++;

@@ -52,23 +52,48 @@ static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
   return buf;
 }
 
-void JPortalMethods::export_class(InstanceKlass* ik) {
-  char loader[512];
+enum { LoaderNameSize = 512 };
+
+// Fills in the fields that the records of a class have in common. 'loader' has LoaderNameSize bytes
+// and must outlive the record.
+template <typename R> static void describe(R* r, InstanceKlass* ik, char* loader) {
   // The ClassLoaderData of the loader. A hidden class may have a ClassLoaderData of its own.
   ClassLoaderData* cld = ClassLoaderData::class_loader_data_or_null(ik->class_loader());
   if (cld == NULL) {
     cld = ik->class_loader_data();
   }
+  r->klass        = (u8)ik;
+  r->super_klass  = (u8)ik->super();
+  r->loader       = cld->is_boot_class_loader_data() ? 0 : (u8)cld;
+  r->access_flags = ik->access_flags().as_int() & JVM_ACC_WRITTEN_FLAGS;
+  r->flags        = (ik->is_hidden() ? JPortalClassFlags::HIDDEN : 0u) |
+                    (ik->is_shared() ? JPortalClassFlags::SHARED : 0u);
+  r->name         = ik->name();
+  r->loader_name  = loader_name(cld, loader, LoaderNameSize);
+}
+
+void JPortalMethods::export_loaded_class(InstanceKlass* ik, u4 tid) {
+  char loader[LoaderNameSize];
+  JPortalClassLoaded r;
+  describe(&r, ik, loader);
+  r.tid = tid;
+  JPortalBuffer b;
+  r.write(&b);
+  Array<InstanceKlass*>* interfaces = ik->local_interfaces();
+  b.put_count(interfaces->length());
+  for (int i = 0; i < interfaces->length(); i++) {
+    JPortalClassPointer item;
+    item.klass = (u8)interfaces->at(i);
+    item.write(&b);
+  }
+  b.commit(JPortalClassLoaded::KIND);
+}
+
+void JPortalMethods::export_class(InstanceKlass* ik) {
+  char loader[LoaderNameSize];
   JPortalClassDefined r;
-  r.klass        = (u8)ik;
-  r.super_klass  = (u8)ik->super();
-  r.loader       = cld->is_boot_class_loader_data() ? 0 : (u8)cld;
-  r.access_flags = ik->access_flags().as_int() & JVM_ACC_WRITTEN_FLAGS;
-  r.flags        = (ik->is_hidden() ? JPortalClassFlags::HIDDEN : 0u) |
-                   (ik->is_shared() ? JPortalClassFlags::SHARED : 0u);
-  r.name         = ik->name();
-  r.loader_name  = loader_name(cld, loader, sizeof(loader));
-  r.source_file  = ik->source_file_name();
+  describe(&r, ik, loader);
+  r.source_file = ik->source_file_name();
   JPortalBuffer::commit_record(r);
 
   Array<Method*>* methods = ik->methods();
@@ -107,6 +132,7 @@ void JPortalMethods::export_method(Method* m) {
   put_exceptions(&b, m);
   put_lines(&b, m);
   put_invokes(&b, m, code);
+  put_constants(&b, m, code);
   b.commit(JPortalMethodDefined::KIND);
   os::free(code);
 }
@@ -216,7 +242,72 @@ void JPortalMethods::put_invokes(JPortalBuffer* b, Method* m, const u1* original
   b->set_count(at, count);
 }
 
+// The index that the bytecode at 'bcp', an original one, has into the constant pool, if it loads a
+// constant, accesses a field or names a class; otherwise 0, which is no index.
+static int constant_index(const u1* bcp) {
+  switch (Bytecodes::cast(*bcp)) {
+    case Bytecodes::_ldc:
+      return bcp[1];
+    case Bytecodes::_ldc_w:
+    case Bytecodes::_ldc2_w:
+    case Bytecodes::_getstatic:
+    case Bytecodes::_putstatic:
+    case Bytecodes::_getfield:
+    case Bytecodes::_putfield:
+    case Bytecodes::_new:
+    case Bytecodes::_anewarray:
+    case Bytecodes::_checkcast:
+    case Bytecodes::_instanceof:
+    case Bytecodes::_multianewarray:
+      return Bytes::get_Java_u2((address)bcp + 1);
+    default:
+      return 0;
+  }
+}
+
+void JPortalMethods::put_constants(JPortalBuffer* b, Method* m, const u1* original) {
+  ConstantPool* cp = m->constants();
+  // One bit for each index: whether the entry has been put.
+  u1 done[(max_jushort + 1) / BitsPerByte];
+  memset(done, 0, cp->length() / BitsPerByte + 1);
+  size_t at = b->reserve_count();
+  size_t count = 0;
+  for (int bci = 0; bci < m->code_size(); bci += Bytecodes::java_length_at(m, m->bcp_from(bci))) {
+    int index = constant_index(original + bci);
+    u1 bit = (u1)(1 << index % BitsPerByte);
+    if (index == 0 || (done[index / BitsPerByte] & bit) != 0) continue;
+    done[index / BitsPerByte] |= bit;
+    put_constant(b, cp, index);
+    count++;
+  }
+  b->set_count(at, count);
+}
+
+void JPortalMethods::put_constant(JPortalBuffer* b, ConstantPool* cp, int index) {
+  constantTag tag = cp->tag_at(index);
+  JPortalPoolConstant item;
+  item.index = (u2)index;
+  item.tag   = (u1)tag.non_error_value();
+  if (tag.is_klass() || tag.is_unresolved_klass()) {
+    item.tag        = JVM_CONSTANT_Class;
+    item.class_name = cp->klass_name_at(index);
+  } else if (tag.is_field()) {
+    item.class_name = cp->klass_name_at(cp->uncached_klass_ref_index_at(index));
+    item.name       = cp->uncached_name_ref_at(index);
+    item.signature  = cp->uncached_signature_ref_at(index);
+  } else if (tag.has_bootstrap()) {
+    item.name      = cp->uncached_name_ref_at(index);
+    item.signature = cp->uncached_signature_ref_at(index);
+  }
+  item.write(b);
+}
+
 // --- Hooks
+
+void JPortalHooks::class_loaded(InstanceKlass* ik) {
+  if (!JPortalRecording::is_on()) return;
+  JPortalMethods::export_loaded_class(ik, (u4)os::current_thread_id());
+}
 
 void JPortalHooks::class_defined(InstanceKlass* ik) {
   JPortalSlowCalls::on_class_defined(ik);

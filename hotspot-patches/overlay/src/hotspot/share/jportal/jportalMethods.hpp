@@ -22,6 +22,7 @@
 #include "memory/allocation.hpp"
 #include "utilities/globalDefinitions.hpp"
 
+class ConstantPool;
 class InstanceKlass;
 class JPortalBuffer;
 class Method;
@@ -30,6 +31,8 @@ class Method;
 // being linked, or the VM is at a safepoint.
 class JPortalMethods : AllStatic {
  public:
+  // 'tid' is the OS thread id of the thread that loaded the class, 0 if it is not known.
+  static void export_loaded_class(InstanceKlass* ik, u4 tid);
   static void export_class(InstanceKlass* ik);
   static void export_method(Method* m);
 
@@ -42,6 +45,8 @@ class JPortalMethods : AllStatic {
   static void put_exceptions(JPortalBuffer* b, Method* m);
   static void put_lines(JPortalBuffer* b, Method* m);
   static void put_invokes(JPortalBuffer* b, Method* m, const u1* code);
+  static void put_constants(JPortalBuffer* b, Method* m, const u1* code);
+  static void put_constant(JPortalBuffer* b, ConstantPool* cp, int index);
 };
 
 #endif // SHARE_JPORTAL_JPORTALMETHODS_HPP

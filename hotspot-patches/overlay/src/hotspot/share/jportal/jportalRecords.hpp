@@ -271,6 +271,39 @@ struct JPortalInvokeTarget {
   }
 };
 
+// Entry of the constant pool that bytecodes other than invokes refer to.
+struct JPortalPoolConstant {
+  // Its index, as it is in the operands of the bytecodes.
+  u2 index;
+  // Its tag (JVMS table 4.4-A).
+  u1 tag;
+  // The class itself (`java/lang/Object`, `[I`), or that of a field; empty for other
+  // constants.
+  JPortalBytes class_name;
+  // Name of a field or dynamic constant.
+  JPortalBytes name;
+  // Descriptor of a field or dynamic constant.
+  JPortalBytes signature;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u2(index);
+    b->put_u1(tag);
+    b->put_bytes(class_name);
+    b->put_bytes(name);
+    b->put_bytes(signature);
+  }
+};
+
+// A class.
+struct JPortalClassPointer {
+  // `InstanceKlass*`.
+  u8 klass;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u8(klass);
+  }
+};
+
 // A named address.
 struct JPortalNamedAddress {
   // HotSpot's name for it.
@@ -551,6 +584,7 @@ struct JPortalMethodDefined {
   // list exceptions: JPortalExceptionEntry. Exception table.
   // list lines: JPortalLineEntry. Line number table.
   // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes.
+  // list constants: JPortalPoolConstant. Operands of the field accesses, `new`, `anewarray`, `multianewarray`, `checkcast`, `instanceof` and `ldc` bytecodes; each index once.
 
   void write(JPortalBuffer* b) const {
     b->put_u8(method);
@@ -594,6 +628,41 @@ struct JPortalMethodFreed {
 
   void write(JPortalBuffer* b) const {
     b->put_u8(method);
+  }
+};
+
+// A class was loaded: it is in the class hierarchy, and not yet linked
+// (`SystemDictionary::add_to_hierarchy`). Committed before its `ClassDefined`, if one
+// follows. The classes that were there when the recording began have a `tid` of 0.
+struct JPortalClassLoaded {
+  static const u2 KIND = 13;
+  // `InstanceKlass*`.
+  u8 klass;
+  // Super class, 0 for `java.lang.Object`; `java.lang.Object` for interfaces.
+  u8 super_klass;
+  // As in `ClassDefined`.
+  u8 loader;
+  // JVM access flags.
+  u4 access_flags;
+  // `class_flags`.
+  u4 flags;
+  // OS thread id of the thread that loaded it; 0 if not known.
+  u4 tid;
+  // Internal name (`java/lang/Object`).
+  JPortalBytes name;
+  // Loader's class and name, empty for boot.
+  JPortalBytes loader_name;
+  // list interfaces: JPortalClassPointer. The interfaces that the class names, in its order.
+
+  void write(JPortalBuffer* b) const {
+    b->put_u8(klass);
+    b->put_u8(super_klass);
+    b->put_u8(loader);
+    b->put_u4(access_flags);
+    b->put_u4(flags);
+    b->put_u4(tid);
+    b->put_bytes(name);
+    b->put_bytes(loader_name);
   }
 };
 
