@@ -13,6 +13,7 @@ use std::fmt::Write;
 use jportal_capture::schema::{CONSTANTS, ConstantSchema, FRAME_HEADER, FieldSchema, SCHEMA, StructSchema};
 
 const HEAD: &str = r#"/*
+ * SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
  * Copyright (c) 2026, the JPortal authors. All rights reserved.
  * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
  *

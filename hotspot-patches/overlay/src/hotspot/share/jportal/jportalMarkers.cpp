@@ -67,6 +67,18 @@ void JPortalMarkers::initialize() {
     return;
   }
 #endif
+#if INCLUDE_JVMCI
+  // A JVMCI compiler has no hooks. C1, which compiles beside it, has.
+  if (exact && UseJVMCICompiler) {
+    vm_exit_during_initialization("JPortal cannot record",
+                                  "-XX:JPortalPrecision=exact does not work with -XX:+UseJVMCICompiler: "
+                                  "code of a JVMCI compiler has no path markers");
+  }
+  if (EnableJVMCI || UseJVMCICompiler) {
+    log_warning(jportal)("no path markers for code of a JVMCI compiler (-XX:+%s): the capture shows its path "
+                         "only at calls and safepoints", UseJVMCICompiler ? "UseJVMCICompiler" : "EnableJVMCI");
+  }
+#endif
   _on = true;
   _exact = exact;
 }
