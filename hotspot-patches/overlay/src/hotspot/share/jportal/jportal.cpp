@@ -34,6 +34,7 @@ void JPortalHooks::create_vm() {
   JPortalSlowCalls::check_flags();
   if (JPortalStart) {
     JPortalRecording::start_with_vm();
+    if (!JPortal) return;
   }
   JPortalThreads::primordial_started();
 }
@@ -57,5 +58,9 @@ void JPortalHooks::vm_exit() {
 }
 
 void JPortalHooks::vm_error() {
+  JPortalBridge::crash_begins();
+}
+
+void JPortalHooks::vm_error_reported() {
   JPortalBridge::emergency();
 }
