@@ -31,13 +31,14 @@
 #include "runtime/vmThread.hpp"
 #include "runtime/vm_version.hpp"
 #include "services/memTracker.hpp"
+#include "utilities/debug.hpp"
 #include "utilities/macros.hpp"
 #include "utilities/ostream.hpp"
 
 static const char* const DefaultFile = "hs_jportal_pid%p.jportal";
 
-volatile int  JPortalRecording::_state = JPortalRecording::Idle;
-volatile bool JPortalRecording::_on = false;
+volatile int JPortalRecording::_state = JPortalRecording::Idle;
+volatile int JPortalRecording::_on = 0;
 
 static address code_cache_low = NULL;
 static address code_cache_high = NULL;
@@ -163,7 +164,7 @@ static int32_t open_at(const char* path, bool attach) {
 
 void JPortalRecording::set_on(bool on) {
   // The fence: hooks must see the new value before the walk begins.
-  Atomic::release_store_fence(&_on, on);
+  Atomic::release_store_fence(&_on, on ? recordings : 0);
 }
 
 void JPortalRecording::check_flags() {
@@ -187,12 +188,30 @@ bool JPortalRecording::expand(const char* file, char* path, size_t size) {
   return expand_path(pattern, path, size);
 }
 
+// Whether -XX:+JPortal stands in JAVA_TOOL_OPTIONS or _JAVA_OPTIONS, which child processes inherit:
+// a VM that nobody meant to record must not fail because it cannot.
+static bool is_from_environment() {
+  return JVMFlag::flag_from_enum(FLAG_MEMBER_ENUM(JPortal))->get_origin() == JVMFlagOrigin::ENVIRON_VAR;
+}
+
+// Turns the feature off. No code exists, so no hook has run.
+static void go_without() {
+  char detail[1024];
+  JPortalBridge::last_error(detail, sizeof(detail));
+  warning("JPortal, which the environment asks for, does not record: %s", detail);
+  FLAG_SET_ERGO(JPortal, false);
+}
+
 void JPortalRecording::start_with_vm() {
   char path[JVM_MAXPATHLEN];
   if (!path_for(NULL, path, sizeof(path))) {
     fail("-XX:JPortalFile= is too long");
   }
   if (open_at(path, false) != 0) {
+    if (is_from_environment()) {
+      go_without();
+      return;
+    }
     fail_with_last_error();
   }
   recordings++;
