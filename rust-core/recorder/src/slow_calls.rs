@@ -8,9 +8,10 @@
 
 use crate::dump::SlowCall;
 use crate::error::Error;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, panic_text};
 use crate::session::lock;
 use crate::sys;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -69,14 +70,15 @@ pub(crate) fn request(recorder: &Arc<Recorder>, path: PathBuf, reason: String, c
 /// the device pauses, and there is nothing to dump for another call.
 fn run() {
     loop {
-        let request = lock(&NEXT).as_ref().map(|r| {
-            (Arc::clone(&r.recorder), r.path.clone(), r.reason.clone(), r.call)
-        });
+        let request =
+            lock(&NEXT).as_ref().map(|r| (Arc::clone(&r.recorder), r.path.clone(), r.reason.clone(), r.call));
         let Some((recorder, path, reason, call)) = request else {
             std::thread::park();
             continue;
         };
-        let done = recorder.dump(&path, &reason, Some(call));
+        let dump = || recorder.dump(&path, &reason, Some(call));
+        let done =
+            catch_unwind(AssertUnwindSafe(dump)).unwrap_or_else(|p| Err(Error::Panic(panic_text(&*p))));
         *lock(&NEXT) = None;
         if let Err(e) = done {
             recorder.resume();
@@ -84,7 +86,9 @@ fn run() {
         }
         let missed = MISSED.swap(0, Relaxed);
         if missed > 0 {
-            recorder.warn(&format!("{missed} more slow calls while a dump began: they are in no dump of their own"));
+            recorder.warn(&format!(
+                "{missed} more slow calls while a dump began: they are in no dump of their own"
+            ));
         }
     }
 }

@@ -30,7 +30,6 @@
 void JPortalHooks::create_vm() {
   JPortalMarkers::initialize();
   JPortalKept::initialize();
-  JPortalRecording::check_flags();
   JPortalSlowCalls::check_flags();
   if (JPortalStart) {
     JPortalRecording::start_with_vm();

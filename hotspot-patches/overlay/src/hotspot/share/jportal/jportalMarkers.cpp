@@ -43,11 +43,6 @@ static THREAD_LOCAL int _finished_entry_bci = 0;
 
 void JPortalMarkers::initialize() {
   const bool exact = JPortalPrecision != NULL && strcmp(JPortalPrecision, "exact") == 0;
-  if (!exact && (JPortalPrecision == NULL || strcmp(JPortalPrecision, "default") != 0)) {
-    err_msg detail("-XX:JPortalPrecision=%s is none of default, exact",
-                   JPortalPrecision == NULL ? "" : JPortalPrecision);
-    vm_exit_during_initialization("JPortal cannot record", detail);
-  }
   if (!JPortalPathMarkers) {
     if (exact) {
       vm_exit_during_initialization("JPortal cannot record",

@@ -64,18 +64,15 @@ static void fail_with_last_error() {
   fail(detail);
 }
 
-// A value of a flag whose values are words. value_of() exits the VM if the given word is none of
-// them; 'list' has all words for its message.
+// A value of a flag whose values are words. The flag's constraint allows no other word.
 struct NamedValue { const char* name; int32_t value; };
 
-static int32_t value_of(const char* flag, const char* given, const NamedValue* values, size_t count, const char* list) {
+static int32_t value_of(const char* given, const NamedValue* values, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (given != NULL && strcmp(given, values[i].name) == 0) {
+    if (strcmp(given, values[i].name) == 0) {
       return values[i].value;
     }
   }
-  err_msg detail("-XX:%s=%s is none of %s", flag, given == NULL ? "" : given, list);
-  fail(detail);
   return values[0].value;
 }
 
@@ -87,8 +84,7 @@ static JPortalBridge::Source requested_source() {
     { "none",     JPortalBridge::None },
     { "sideband", JPortalBridge::Sideband }
   };
-  return (JPortalBridge::Source)value_of("JPortalSource", JPortalSource, sources, ARRAY_SIZE(sources),
-                                         "auto, perf, emulated, none, sideband");
+  return (JPortalBridge::Source)value_of(JPortalSource, sources, ARRAY_SIZE(sources));
 }
 
 enum CodeMemory { AsNeeded, Anonymous, Memfd };
@@ -99,7 +95,7 @@ static int32_t requested_code_memory() {
     { "anonymous", Anonymous },
     { "memfd",     Memfd }
   };
-  return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
+  return value_of(JPortalCodeCache, kinds, ARRAY_SIZE(kinds));
 }
 
 // Expands %p, %t and %% in the last component of a path only. Returns false if the result does not
@@ -165,11 +161,6 @@ static int32_t open_at(const char* path, bool attach) {
 void JPortalRecording::set_on(bool on) {
   // The fence: hooks must see the new value before the walk begins.
   Atomic::release_store_fence(&_on, on ? recordings : 0);
-}
-
-void JPortalRecording::check_flags() {
-  requested_source();
-  requested_code_memory();
 }
 
 static bool path_for(const char* file, char* path, size_t size) {

@@ -51,8 +51,6 @@ class JPortalRecording : AllStatic {
   static void close();
 
  public:
-  // Exits the VM if the flags are invalid.
-  static void check_flags();
   // Whether hooks commit records. A hook that also has to keep something (jportalKept.hpp) does so
   // before it tests this.
   static bool is_on()        { return number() != 0; }
