@@ -52,7 +52,8 @@ public class BadArguments {
     /** The VM exits with 1 before the program runs, prints all {@code words}, leaves no capture. */
     private static void refused(List<String> flags, String... words) throws Exception {
         Path directory = Vm.emptyDirectory("refused");
-        List<String> all = new ArrayList<>(flags);
+        List<String> all = new ArrayList<>(List.of("-XX:+UnlockDiagnosticVMOptions"));
+        all.addAll(flags);
         all.addAll(List.of(Vm.withTestClasses("BadArguments$Program")));
         Vm.Result result = Vm.java(directory, all.toArray(String[]::new)).exits(1);
         Check.lacks(result.out(), "the program ran", "refusal of " + flags);

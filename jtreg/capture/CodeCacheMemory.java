@@ -142,7 +142,8 @@ public class CodeCacheMemory {
         Path directory = Vm.emptyDirectory("memory");
         Path file = directory.resolve("memory.jportal");
         List<String> command = new ArrayList<>(before);
-        command.addAll(List.of(Vm.jdk().resolve("bin/java").toString(), "-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalFile=" + file));
+        command.addAll(List.of(Vm.jdk().resolve("bin/java").toString(), "-XX:+UnlockDiagnosticVMOptions", "-XX:+JPortal",
+                "-XX:JPortalSource=none", "-XX:JPortalFile=" + file));
         command.addAll(flags);
         command.addAll(List.of(Vm.withTestClasses("-Xmx256m", "CodeCacheMemory$Program", rounds)));
         Vm.Result result = Vm.run(directory, command).exits(0);

@@ -59,7 +59,8 @@ public class VmModes {
     private static void record(List<String> mode) throws Exception {
         Path directory = Vm.emptyDirectory("mode");
         Path file = directory.resolve("mode.jportal");
-        List<String> arguments = new ArrayList<>(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalFile=" + file));
+        List<String> arguments = new ArrayList<>(List.of("-XX:+UnlockDiagnosticVMOptions", "-XX:+JPortal",
+                "-XX:JPortalSource=none", "-XX:JPortalFile=" + file));
         arguments.addAll(mode);
         arguments.addAll(List.of(Vm.withTestClasses("-Xmx256m", "VmModes$Program")));
         if (mode.contains("-Xmx512m")) {

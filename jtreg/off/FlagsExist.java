@@ -35,15 +35,15 @@ public class FlagsExist {
             "JPortal", "bool = false {product}",
             "JPortalFile", "ccstr =  {product}",
             "JPortalSource", "ccstr = auto {product}",
-            "JPortalCodeCache", "ccstr = auto {product}",
+            "JPortalCodeCache", "ccstr = auto {diagnostic}",
             "JPortalBufferSize", "size_t = 4194304 {product}",
-            "JPortalRingSize", "size_t = 2097152 {product}",
-            "JPortalMethodStubs", "bool = true {product}",
-            "JPortalPathMarkers", "bool = true {product}",
+            "JPortalRingSize", "size_t = 2097152 {diagnostic}",
+            "JPortalMethodStubs", "bool = true {diagnostic}",
+            "JPortalPathMarkers", "bool = true {diagnostic}",
             "JPortalPrecision", "ccstr = default {product}");
 
     public static void main(String[] args) throws Exception {
-        String flags = Vm.java(Path.of("."), "-XX:+PrintFlagsFinal", "-version").exits(0).out();
+        String flags = Vm.java(Path.of("."), "-XX:+UnlockDiagnosticVMOptions", "-XX:+PrintFlagsFinal", "-version").exits(0).out();
         Map<String, String> seen = new HashMap<>();
         Matcher line = Pattern.compile("(?m)^ *(\\w+) (JPortal\\w*) +=( *\\S*?) +(\\{[^}]*\\}) *\\{default\\}").matcher(flags);
         while (line.find()) {

@@ -343,6 +343,9 @@ constants! {
             C1: u8 = 1;
             /// C2.
             C2: u8 = 2;
+            /// A compiler behind JVMCI, such as Graal. It writes no path markers. A value that a
+            /// reader does not know means the same: a compiler that only debug info describes.
+            JVMCI: u8 = 3;
         }
     }
 }
@@ -535,7 +538,8 @@ schema! {
             /// `SourceFile`, may be empty.
             source_file: Str,
         }
-        /// A class was unloaded; its methods are gone.
+        /// A class was unloaded, and its methods with it. Older captures have a `MethodFreed` for
+        /// each of them as well.
         ClassUnloaded = 9 {
             /// `InstanceKlass*`.
             klass: u64,
@@ -585,7 +589,7 @@ schema! {
             /// Where the stub jumps.
             target: u64,
         }
-        /// A `Method*` was freed; the address may be used again.
+        /// A `Method*` was freed while its class stays; the address may be used again.
         MethodFreed = 12 {
             /// `Method*`.
             method: u64,

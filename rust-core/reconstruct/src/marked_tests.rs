@@ -627,6 +627,20 @@ fn c1(at: Marks<'_>, positions: &[(u32, u32, i32)]) -> Vm {
 }
 
 #[test]
+fn code_of_another_compiler_is_positioned_by_its_debug_info() {
+    // 200 is a compiler of a later version.
+    for compiler in [compilers::C2, compilers::JVMCI, 200] {
+        let [mut installed, _] = nmethod_records(NMETHOD, &[], &[], &[(0x18, 0, 4), (0x38, 0, 7)]);
+        let Record::NMethodInstalled(n) = &mut installed else { unreachable!("as built") };
+        n.compiler = compiler;
+        let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &[installed]);
+        let s = start().nm(0, 0x18, Exit::Call).nm(0x18, 0x38, Exit::Jump).nm(0x38, 0x40, Exit::Return);
+        let flow = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump)).join(" ");
+        assert_eq!(flow, "> m0 m0@0 m0@1 m0@4 m0@7 ? m0 several-paths < m0", "compiler {compiler}");
+    }
+}
+
+#[test]
 fn a_class_that_is_being_initialised_is_not_patched_yet() {
     let vm = c1(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[(0xe5, 0, 4)]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);

@@ -212,7 +212,12 @@ impl Recording {
     }
 
     fn compiled(&self, n: &NMethod) -> String {
-        let name = if n.compiler == compilers::C1 { "C1" } else { "C2" };
+        let name = match n.compiler {
+            compilers::C1 => "C1",
+            compilers::C2 => "C2",
+            compilers::JVMCI => "JVMCI",
+            _ => "an unknown compiler",
+        };
         let osr = n.osr_bci.map_or_else(String::new, |bci| format!(", OSR at {bci}"));
         let precision = match &n.markers {
             Some(m) if m.exact => ", exact",

@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::log::Log;
 use crate::recorder::{Recorder, StopReason, panic_text};
 use crate::session::lock;
+use crate::slow_calls;
 use crate::sys::Callback;
 use jportal_perf_abi::kernel::Linux;
 use std::ffi::CStr;
@@ -121,12 +122,19 @@ mod ffi {
         fn recorder_stop(reason: i32) -> i32;
 
         /// Writes what the flight recorder holds to a capture at `path`. The capture contains
-        /// `reason` and, where `method` is not 0, the slow call that caused the dump: OS
-        /// thread, method, TSC at its beginning and end. Returns 0, or a code.
+        /// `reason`. Returns 0, or a code.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
-        unsafe fn recorder_dump(
+        unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32;
+
+        /// The same because of a slow call: OS thread, method, TSC at its beginning and end,
+        /// which the capture contains. Only leaves a request for a thread of the recorder, and
+        /// waits for nothing. Returns 0, or 10 if it is not taken.
+        ///
+        /// # Safety
+        /// `path` and `reason` are NUL-terminated strings.
+        unsafe fn recorder_dump_slow_call(
             path: *const c_char,
             reason: *const c_char,
             tid: u32,
@@ -141,8 +149,12 @@ mod ffi {
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize;
 
-        /// Async-signal-safe: the VM has met a fatal error. Stops the device, marks the ring
-        /// file and releases waiting producers.
+        /// Async-signal-safe: the VM has met a fatal error. Stops the device and does not wait.
+        fn recorder_crash_begins();
+
+        /// Async-signal-safe: the process is about to end by a fatal error. Stops the device,
+        /// gives it and the drain threads at most 100 ms, marks the ring file and releases
+        /// waiting producers.
         fn recorder_emergency();
     }
 }
@@ -191,7 +203,13 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
         }
         quiet_panics();
         // SAFETY: the caller fulfils the requirements of `RecorderConfig`.
-        let started = unsafe { to_config(config) }.and_then(Recorder::start);
+        let started = unsafe { to_config(config) }.and_then(|config| {
+            // Before the device is opened, so that it does not trace this thread.
+            if config.snapshot_bytes != 0 {
+                slow_calls::start()?;
+            }
+            Recorder::start(config)
+        });
         match started {
             Ok(recorder) => {
                 let before =
@@ -341,7 +359,20 @@ fn recorder_stop(reason: i32) -> i32 {
 
 /// # Safety
 /// As declared in the bridge.
-unsafe fn recorder_dump(
+unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32 {
+    entry(6, || {
+        let Some(recorder) = recorder() else { return note(&Error::Dump("nothing is recorded".into())) };
+        // SAFETY: the caller passes NUL-terminated strings.
+        let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
+        let done = recorder.dump(path, &reason.to_string_lossy(), None);
+        done.map_or_else(|e| note(&e), |()| 0)
+    })
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_dump_slow_call(
     path: *const c_char,
     reason: *const c_char,
     tid: u32,
@@ -349,14 +380,15 @@ unsafe fn recorder_dump(
     began: u64,
     ended: u64,
 ) -> i32 {
+    const NOT_TAKEN: i32 = 10;
     entry(6, || {
-        let Some(recorder) = recorder() else { return note(&Error::Dump("nothing is recorded".into())) };
+        let Some(recorder) = recorder().filter(|r| r.is_active()) else { return NOT_TAKEN };
         // SAFETY: the caller passes NUL-terminated strings.
         let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
-        let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
-        let slow = (method != 0).then_some(SlowCall { tid, method, began, ended });
-        let done = recorder.dump(path, &reason.to_string_lossy(), slow);
-        done.map_or_else(|e| note(&e), |()| 0)
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())).to_owned();
+        let call = SlowCall { tid, method, began, ended };
+        let taken = slow_calls::request(&recorder, path, reason.to_string_lossy().into_owned(), call);
+        if taken { 0 } else { NOT_TAKEN }
     })
 }
 
@@ -370,10 +402,19 @@ unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
     })
 }
 
+fn recorder_crash_begins() {
+    // As in `recorder_emergency`, but it does not sleep.
+    if let Ok(recorder) = RECORDER.try_read()
+        && let Some(recorder) = recorder.as_ref()
+    {
+        recorder.crash_begins();
+    }
+}
+
 fn recorder_emergency() {
-    // No `entry` guard: nothing here allocates or panics, and it sleeps at most about three
-    // seconds. The lock is unavailable only while `recorder_start` replaces a recording that
-    // has ended; the call then does nothing.
+    // No `entry` guard: nothing here allocates or panics, and it sleeps at most 100 ms. The lock
+    // is unavailable only while `recorder_start` replaces a recording that has ended; the call
+    // then does nothing.
     if let Ok(recorder) = RECORDER.try_read()
         && let Some(recorder) = recorder.as_ref()
     {

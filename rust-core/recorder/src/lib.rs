@@ -32,6 +32,7 @@ mod log;
 mod recorder;
 mod ring;
 mod session;
+mod slow_calls;
 mod sys;
 mod window;
 

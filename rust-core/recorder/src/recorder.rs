@@ -52,6 +52,10 @@ impl StopReason {
     }
 }
 
+/// How long a dying process waits for the recorder: below the 100 ms that it is promised, because
+/// each sleep may last longer than it should.
+const LAST_PATIENCE: Duration = Duration::from_millis(90);
+
 /// A running recording.
 pub struct Recorder {
     session: Arc<Session>,
@@ -270,21 +274,45 @@ impl Recorder {
         Ok(())
     }
 
-    /// Async-signal-safe: the VM has met a fatal error. Stops the device and gives it time to
-    /// stop, then releases producers. The recorder's threads continue to drain while the
-    /// process lives; the ring file stays.
+    /// Pauses the device until the next dump has been made. Does not wait.
+    pub(crate) fn pause(&self) {
+        self.session.device.pause();
+    }
+
+    /// Continues after [`Recorder::pause`] if no dump was made.
+    pub(crate) fn resume(&self) {
+        // The lock is that of dumps, during which the device must not run.
+        let _no_dump = lock(&self.threads);
+        self.session.device.resume();
+    }
+
+    /// Logs a warning.
+    pub(crate) fn warn(&self, text: &str) {
+        self.session.log.line(Level::Warning, text);
+    }
+
+    /// Async-signal-safe: the VM has met a fatal error. Stops the device and does not wait. The
+    /// recorder's threads continue to drain while the process lives; the ring stays open.
+    pub fn crash_begins(&self) {
+        self.session.device.disable();
+        self.session.stopping.store(true, Release);
+    }
+
+    /// Async-signal-safe: the process is about to end by a fatal error. Stops the device, gives
+    /// it and the drain threads at most [`LAST_PATIENCE`], and releases producers. The ring file
+    /// stays.
     pub fn emergency(&self) {
         let session = &self.session;
-        session.device.disable();
-        session.stopping.store(true, Release);
+        let deadline = Instant::now() + LAST_PATIENCE;
+        self.crash_begins();
         // Code that runs until the device stops is traced, and decoding it may need records
         // that other threads commit meanwhile. So the ring stays open until then.
-        give_time(500, || session.device.is_quiet());
+        give_time(deadline - LAST_PATIENCE / 2, || session.device.is_quiet());
         session.ring.mark_crashed();
         if session.device.keeps().is_some() {
             // The drain threads write the windows of a flight recorder.
             let drains = session.drains.load(Relaxed);
-            give_time(1000, || session.saved.load(Relaxed) >= drains);
+            give_time(deadline, || session.saved.load(Relaxed) >= drains);
         }
     }
 
@@ -490,12 +518,9 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "panic without a message".into())
 }
 
-/// Waits until `done`, at most `turns` times two milliseconds. Async-signal-safe if `done` is.
-fn give_time(turns: u32, done: impl Fn() -> bool) {
-    for _ in 0..turns {
-        if done() {
-            return;
-        }
+/// Waits until `done`, at most until `deadline`. Async-signal-safe if `done` is.
+fn give_time(deadline: Instant, done: impl Fn() -> bool) {
+    while !done() && Instant::now() < deadline {
         sys::sleep_ms(2);
     }
 }

@@ -23,7 +23,9 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   std::uint8_t body[8] = {0};
   if (jportal::recorder_active() || jportal::recorder_ring_write(12, body, 8)) return 1;
   if (jportal::recorder_stop(0) != 9 || jportal::recorder_set_code_cache(1, 2) != 9) return 2;
+  jportal::recorder_crash_begins();
   jportal::recorder_emergency();
+  if (jportal::recorder_dump_slow_call("a.dump", "slow", 1, 2, 3, 4) != 10) return 18;
   if (jportal::recorder_filters_files_only(3)) return 15;
 
   // The code cache may be a file's memory before anything is recorded, and without.

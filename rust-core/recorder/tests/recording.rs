@@ -196,14 +196,29 @@ fn records_are_taken_while_a_dying_vm_is_traced() {
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     assert!(unit.command().enabled);
-    std::thread::scope(|scope| {
-        let dying = scope.spawn(|| recorder.emergency());
-        wait_until(|| !unit.command().enabled);
-        assert!(recorder.write(KIND, &[1; 8]), "the unit may still trace");
-        unit.acknowledge(unit.generation());
-        dying.join().unwrap();
-    });
+    recorder.crash_begins();
+    assert!(!unit.command().enabled);
+    assert!(recorder.write(KIND, &[1; 8]), "the unit may still trace");
+    unit.acknowledge(unit.generation());
+    recorder.emergency();
     assert!(!recorder.write(KIND, &[2; 8]));
+}
+
+#[test]
+fn a_dying_vm_waits_100_ms_for_a_unit_that_never_answers() {
+    let place = RecordingFolder::new();
+    let path = place.unit();
+    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+    let start = Instant::now();
+    recorder.crash_begins();
+    assert!(start.elapsed() < Duration::from_millis(20), "{:?}", start.elapsed());
+    let start = Instant::now();
+    recorder.emergency();
+    // The bound is 100 ms of waiting; the rest is for a machine that is busy.
+    assert!(start.elapsed() < Duration::from_millis(200), "{:?}", start.elapsed());
+    assert!(!recorder.write(KIND, &[2; 8]), "the ring is closed though the unit did not stop");
 }
 
 #[test]

@@ -215,6 +215,7 @@ impl Builder {
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
             Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
+            Record::ClassUnloaded(r) => image.methods.unloaded(r.klass),
             // The effects of a change of state are visible as patches.
             Record::NMethodStateChanged(_) => {}
             _ => {}
@@ -366,7 +367,9 @@ mod tests {
     #[test]
     fn native_wrappers_call_out() {
         let (mut builder, mut seen) = (Builder::default(), SinkNotes::default());
-        for (n, compiler) in [(1, compilers::C2), (2, compilers::NATIVE_WRAPPER)] {
+        // 200 is a compiler of a later version.
+        let all = [compilers::C2, compilers::NATIVE_WRAPPER, compilers::JVMCI, 200];
+        for (n, compiler) in (1..).zip(all) {
             let code = Bytes(vec![0x90; 16].into());
             let nmethod = NMethodInstalled { start: 0x1000 * n, compiler, code, ..Default::default() };
             let record = Record::NMethodInstalled(nmethod);

@@ -120,7 +120,8 @@ impl NMethod {
         });
         marked.chain(scopes)
     }
-    /// Whether this is a native wrapper.
+    /// Whether this is a native wrapper. Code of a compiler that this version does not know is
+    /// none: its debug info describes it.
     pub const fn is_native_wrapper(&self) -> bool {
         self.compiler == schema::compilers::NATIVE_WRAPPER
     }

@@ -39,8 +39,10 @@ pub struct MethodIndex {
     count: u32,
     /// By pointer: definitions in commit order.
     spans: HashMap<u64, Vec<(Tsc, MethodId)>>,
-    /// By pointer: the method that lives there at present.
-    live: HashMap<u64, MethodId>,
+    /// By pointer: the method that lives there at present, and its class.
+    live: HashMap<u64, (MethodId, u64)>,
+    /// By class: the pointers that were reported as its methods.
+    members: HashMap<u64, Vec<u64>>,
 }
 
 fn text(s: &Str) -> Box<str> {
@@ -135,7 +137,8 @@ impl MethodIndex {
             return (id, known);
         }
         let id = self.table.push(method);
-        self.live.insert(ptr, id);
+        self.live.insert(ptr, (id, klass));
+        self.members.entry(klass).or_default().push(ptr);
         self.spans.entry(ptr).or_default().push((tsc, id));
         (id, known)
     }
@@ -156,9 +159,18 @@ impl MethodIndex {
     pub(crate) fn freed(&mut self, ptr: MethodPtr) {
         self.live.remove(&ptr.0);
     }
+    /// The class was unloaded, and its methods with it. A method that redefinition has moved to
+    /// another class stays.
+    pub(crate) fn unloaded(&mut self, klass: u64) {
+        for ptr in self.members.remove(&klass).unwrap_or_default() {
+            if self.live.get(&ptr).is_some_and(|l| l.1 == klass) {
+                self.live.remove(&ptr);
+            }
+        }
+    }
     /// The method that lives at `ptr` after the records read up to here.
     pub(crate) fn live(&self, ptr: MethodPtr) -> Option<MethodId> {
-        self.live.get(&ptr.0).copied()
+        self.live.get(&ptr.0).map(|l| l.0)
     }
     /// The method that `ptr` meant at `tsc`: the latest definition not after `tsc`. If `tsc`
     /// precedes all definitions, the first one, because a coarse clock may date a use before the
@@ -231,6 +243,34 @@ mod tests {
     use jportal_bytecode::instructions;
     use jportal_capture::Record;
     use jportal_capture::schema::{ClassPointer, ThreadExited, ThreadStarted};
+
+    #[test]
+    fn a_class_takes_its_methods_with_it() {
+        let mut index = MethodIndex::default();
+        let name = |text: &[u8]| Str(text.to_vec().into());
+        for klass in [1, 2] {
+            index.define_class(&ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
+        }
+        let define = |index: &mut MethodIndex, tsc, method, klass| {
+            let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };
+            index.define(Tsc(tsc), m).0
+        };
+        let first = define(&mut index, 10, 0x100, 1);
+        // Redefinition moves the method to the other class.
+        define(&mut index, 20, 0x200, 1);
+        let moved = define(&mut index, 30, 0x200, 2);
+        assert_eq!(index.live(MethodPtr(0x100)), Some(first));
+        index.unloaded(1);
+        assert_eq!(index.live(MethodPtr(0x100)), None);
+        assert_eq!(index.live(MethodPtr(0x200)), Some(moved));
+        // An old capture repeats each method.
+        index.freed(MethodPtr(0x100));
+        // An equal class at the same addresses has methods of its own; the past keeps the old ones.
+        let again = define(&mut index, 40, 0x100, 1);
+        assert_ne!(first, again);
+        assert_eq!(index.at(MethodPtr(0x100), Tsc(35)), Some(first));
+        assert_eq!(index.at(MethodPtr(0x100), Tsc(40)), Some(again));
+    }
 
     #[test]
     fn a_name_may_hold_supplementary_characters() {

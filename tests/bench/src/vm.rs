@@ -78,7 +78,8 @@ fn vms(root: &Path, work: &Path) -> Vec<Vm> {
     let ours = root.join("build/jdk/bin/java");
     let recording = |name, flag: &str| {
         let file = format!("-XX:JPortalFile={}", work.join("vm.jportal").display());
-        let flags = ["-XX:+JPortal", "-XX:JPortalSource=none", &file, flag];
+        let unlock = "-XX:+UnlockDiagnosticVMOptions";
+        let flags = [unlock, "-XX:+JPortal", "-XX:JPortalSource=none", &file, flag];
         Vm { name, java: ours.clone(), flags: flags.map(str::to_owned).to_vec() }
     };
     vec![

@@ -81,7 +81,12 @@ impl Recording {
         match self {
             Self::Unknown => &[],
             Self::Off => &["-XX:-JPortal"],
-            Self::Unmarked => &["-XX:+JPortal", "-XX:JPortalSource=none", "-XX:-JPortalPathMarkers"],
+            Self::Unmarked => &[
+                "-XX:+JPortal",
+                "-XX:JPortalSource=none",
+                "-XX:+UnlockDiagnosticVMOptions",
+                "-XX:-JPortalPathMarkers",
+            ],
             Self::Marked => &["-XX:+JPortal", "-XX:JPortalSource=none"],
             Self::Exact => &["-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact"],
         }

@@ -17,7 +17,7 @@ use jportal_tests::skip;
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_smallest_ring_carries_a_megabyte_of_methods() {
     let Some(place) = place::installed("the_smallest_ring_carries_a_megabyte_of_methods") else { return };
-    let flags = vec!["-XX:JPortalRingSize=64k".to_owned()];
+    let flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:JPortalRingSize=64k"].map(str::to_owned).to_vec();
     for mode in [EngineMode::Interpreter, EngineMode::Tiered] {
         let plan = Plan { flags: flags.clone(), ..Plan::new(mode) };
         let recording = RecordedRun::make(&place, &MANY_METHODS, &plan).unwrap();

@@ -22,6 +22,7 @@ fn code_in_a_memfd_is_followed() {
     let folder = Scratch::new().expect("a folder");
     let log = folder.path().join("log");
     let flags = [
+        "-XX:+UnlockDiagnosticVMOptions".to_owned(),
         "-XX:JPortalCodeCache=memfd".to_owned(),
         "-XX:ReservedCodeCacheSize=4m".to_owned(),
         format!("-Xlog:jportal+codecache=info:file={}", log.display()),
@@ -45,6 +46,7 @@ fn mappings(place: &Installation, code_cache: &str) -> Result<usize, String> {
     let program = programs::by_name("h2").expect("a program of that name");
     let mut java = std::process::Command::new(&place.java);
     java.args(["-XX:+JPortal", "-XX:JPortalSource=sideband", "-XX:InitialCodeCacheSize=512k"]);
+    java.arg("-XX:+UnlockDiagnosticVMOptions");
     java.args([
         format!("-XX:JPortalCodeCache={code_cache}"),
         format!("-XX:JPortalFile={}", capture.display()),

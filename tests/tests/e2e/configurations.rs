@@ -59,8 +59,11 @@ const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+Use
 const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"], ..DEFAULT };
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
-const MEMFD: Configuration =
-    Configuration { name: "memfd", flags: &["-XX:JPortalCodeCache=memfd"], ..DEFAULT };
+const MEMFD: Configuration = Configuration {
+    name: "memfd",
+    flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:JPortalCodeCache=memfd"],
+    ..DEFAULT
+};
 const MTC: Configuration = Configuration { name: "mtc", timing: "mtc", ..DEFAULT };
 const NON_SAFEPOINTS: Configuration = Configuration {
     name: "non-safepoints",

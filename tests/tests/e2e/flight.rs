@@ -197,12 +197,13 @@ fn a_slow_call_is_dumped_and_no_other() {
     let begins = printed.rfind("> programs.Flight.answer(IIJ)J").unwrap();
     let steps = printed[begins..].matches("> programs.Flight.step(J)J").count();
     assert_eq!(steps, STEPS, "the last call of the dump");
-    // The capture that is written at the VM's end has the later calls. Their number shows that
-    // the call before them was the slow one.
+    // The thread does not wait for the dump. The capture that is written at the VM's end has the
+    // later calls, except those during the dump.
     let capture = flight.file("flight.jportal");
     flight.sound(&capture);
     let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &capture).text();
-    assert_eq!(printed.matches("> programs.Flight.answer(IIJ)J").count() as u64, CALLS - which - 1);
+    let later = printed.matches("> programs.Flight.answer(IIJ)J").count() as u64;
+    assert!(later < CALLS - which, "{later} calls after number {which}");
 }
 
 #[test]

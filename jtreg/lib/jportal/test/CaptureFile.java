@@ -52,6 +52,9 @@ public final class CaptureFile {
     /** {@code kind} as in the metadata schema. */
     public record Frame(int kind, long tsc, int length) {}
 
+    /** A record with its body. */
+    public record Body(int kind, ByteBuffer bytes) {}
+
     public final Path path;
     public final List<Chunk> chunks = new ArrayList<>();
 
@@ -151,11 +154,28 @@ public final class CaptureFile {
         return header.payload().getInt(0);
     }
 
-    /** All records of the metadata stream; the last one must be whole. */
-    public List<Frame> frames() {
+    private ByteBuffer metadata() {
         ByteBuffer stream = ByteBuffer.allocate(Math.toIntExact(bytesOf(METADATA))).order(ByteOrder.LITTLE_ENDIAN);
         chunks.stream().filter(c -> c.kind() == METADATA).forEach(c -> stream.put(c.payload().duplicate()));
-        stream.flip();
+        return stream.flip();
+    }
+
+    /** The bodies of all records. */
+    public List<Body> bodies() {
+        ByteBuffer stream = metadata();
+        List<Body> bodies = new ArrayList<>();
+        int at = 0;
+        for (Frame frame : frames()) {
+            ByteBuffer bytes = stream.slice(at + FRAME, frame.length() - FRAME).order(ByteOrder.LITTLE_ENDIAN);
+            bodies.add(new Body(frame.kind(), bytes));
+            at += frame.length();
+        }
+        return bodies;
+    }
+
+    /** All records of the metadata stream; the last one must be whole. */
+    public List<Frame> frames() {
+        ByteBuffer stream = metadata();
         List<Frame> frames = new ArrayList<>();
         int at = 0;
         while (at < stream.limit()) {

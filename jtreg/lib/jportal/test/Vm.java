@@ -97,7 +97,7 @@ public final class Vm {
         String codeCache = System.getenv("JPORTAL_CODE_CACHE");
         if (codeCache != null) {
             // Options of the command line come later and win. Debian's VM does not know the flag.
-            builder.environment().put("JDK_JAVA_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:JPortalCodeCache=" + codeCache);
+            builder.environment().put("JDK_JAVA_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:JPortalCodeCache=" + codeCache);
         }
         return builder.start();
     }

@@ -17,6 +17,7 @@
  */
 
 #include "precompiled.hpp"
+#include "asm/assembler.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalRecording.hpp"
@@ -28,12 +29,24 @@ u8 JPortalCode::timestamp() {
   return (u8)Rdtsc::raw();
 }
 
+// Whether this is the comparison in the entry barrier of an nmethod, cmpl [r15 + disp8], imm32
+// (NativeNMethodCmpBarrier in barrierSetNMethod_x86.cpp). No other instruction of this form is
+// changed.
+static bool is_entry_barrier(address instruction, int offset) {
+  return offset == 4 && instruction[0] == (Assembler::REX | Assembler::REX_B) &&
+         instruction[1] == 0x81 && instruction[2] == 0x7f;
+}
+
 // NativeInstruction::wrote() passes the offset of the store, but not its size. The stores are of
 // three kinds: displacements, immediates, and those of NativeGeneralJump::replace_mt_safe(), which
 // writes the first four bytes of the instruction and its fifth byte. Only Runtime1::patch_code()
 // calls replace_mt_safe().
+//
+// The immediate of an entry barrier is not recorded: the trace has the branch after it, and a
+// concurrent collector disarms every nmethod in every cycle.
 void JPortalHooks::instruction_written(address instruction, int offset) {
   if (!JPortalRecording::is_on() || !JPortalCode::is_exported(instruction)) return;
+  if (is_entry_barrier(instruction, offset)) return;
   const u1 opcode = *instruction;
   const bool self_jump = opcode == NativeGeneralJump::unconditional_short_jump;
   if (opcode == NativeCall::instruction_code && offset == NativeCall::displacement_offset) {

@@ -30,10 +30,10 @@
 void JPortalHooks::create_vm() {
   JPortalMarkers::initialize();
   JPortalKept::initialize();
-  JPortalRecording::check_flags();
   JPortalSlowCalls::check_flags();
   if (JPortalStart) {
     JPortalRecording::start_with_vm();
+    if (!JPortal) return;
   }
   JPortalThreads::primordial_started();
 }
@@ -57,5 +57,9 @@ void JPortalHooks::vm_exit() {
 }
 
 void JPortalHooks::vm_error() {
+  JPortalBridge::crash_begins();
+}
+
+void JPortalHooks::vm_error_reported() {
   JPortalBridge::emergency();
 }

@@ -19,6 +19,7 @@
 #ifndef SHARE_JPORTAL_JPORTAL_HPP
 #define SHARE_JPORTAL_JPORTAL_HPP
 
+#include "jni.h"
 #include "jportal/jportal_globals.hpp"
 #include "memory/allocation.hpp"
 #include "oops/oopsHierarchy.hpp"
@@ -76,8 +77,12 @@ class JPortalHooks : AllStatic {
   // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory, in the VM
   // or in native code. Waits until the flight recorder has been dumped.
   static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
-  // The VM has met a fatal error. Async-signal-safe.
+  // The VM has met a fatal error, and the error handler has saved what it knows of it. Ends the
+  // trace and does not wait. Async-signal-safe.
   static void on_vm_error()                       { if (JPortal) vm_error(); }
+  // The report of a fatal error is written, or there will be none. Waits at most 100 ms for the
+  // threads of the recorder. Async-signal-safe.
+  static void on_vm_error_reported()              { if (JPortal) vm_error_reported(); }
 
   // --- Code. Unless said otherwise, called when the code is complete and before it can run.
 
@@ -138,7 +143,8 @@ class JPortalHooks : AllStatic {
   static void on_class_linked(InstanceKlass* ik)     { if (JPortal) class_defined(ik); }
   // The new method versions are in place. Called at a safepoint.
   static void on_class_redefined(InstanceKlass* ik)  { if (JPortal) class_defined(ik); }
-  // The class is about to be unloaded, at a safepoint or by a concurrent GC.
+  // The class is about to be unloaded with its methods, at a safepoint or by a concurrent GC. Takes
+  // CodeCache_lock once. on_method_freed() does nothing for these methods.
   static void on_class_unloaded(InstanceKlass* ik)   { if (JPortal) class_unloaded(ik); }
   // A method handle intrinsic was created. No class lists it among its methods.
   static void on_method_intrinsic_created(Method* m) { if (JPortal) method_intrinsic_created(m); }
@@ -162,9 +168,10 @@ class JPortalHooks : AllStatic {
   static void on_thread_start(Thread* t)             { if (JPortal) thread_start(t); }
   // The thread will not run Java code any more.
   static void on_thread_exit(JavaThread* t)          { if (JPortal) thread_exit(t); }
-  // java.lang.Thread.setName. Called by any thread. 't' is NULL if the renamed thread has ended.
-  static void on_thread_renamed(JavaThread* t, oop name) {
-    if (JPortal && t != NULL) thread_renamed(t, name);
+  // java.lang.Thread.setName. Called by any thread, in the VM. 'thread' is the java.lang.Thread, which
+  // may not run.
+  static void on_thread_renamed(jobject thread, jobject name) {
+    if (JPortal) thread_renamed(thread, name);
   }
 
   // --- Diagnostic commands
@@ -180,6 +187,7 @@ class JPortalHooks : AllStatic {
   static void stubs_generated();
   static void vm_exit();
   static void vm_error();
+  static void vm_error_reported();
   static void java_out_of_memory();
 
   static void blob_created(CodeBlob* blob, const char* name);
@@ -210,7 +218,7 @@ class JPortalHooks : AllStatic {
 
   static void thread_start(Thread* t);
   static void thread_exit(JavaThread* t);
-  static void thread_renamed(JavaThread* t, oop name);
+  static void thread_renamed(jobject thread, jobject name);
 };
 
 #endif // SHARE_JPORTAL_JPORTAL_HPP

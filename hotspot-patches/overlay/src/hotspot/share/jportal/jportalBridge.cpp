@@ -65,12 +65,12 @@ void JPortalBridge::stop(StopReason reason) {
 }
 
 int32_t JPortalBridge::dump(const char* path, const char* reason) {
-  return jportal::recorder_dump(path, reason, 0, 0, 0, 0);
+  return jportal::recorder_dump(path, reason);
 }
 
 int32_t JPortalBridge::dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
                                       uint64_t began, uint64_t ended) {
-  return jportal::recorder_dump(path, reason, tid, method, began, ended);
+  return jportal::recorder_dump_slow_call(path, reason, tid, method, began, ended);
 }
 
 size_t JPortalBridge::last_error(char* buffer, size_t size) {
@@ -79,6 +79,10 @@ size_t JPortalBridge::last_error(char* buffer, size_t size) {
 
 size_t JPortalBridge::status(char* buffer, size_t size) {
   return jportal::recorder_status(buffer, size);
+}
+
+void JPortalBridge::crash_begins() {
+  jportal::recorder_crash_begins();
 }
 
 void JPortalBridge::emergency() {

@@ -73,16 +73,20 @@ class JPortalBridge {
   // on success.
   static int32_t dump(const char* path, const char* reason);
   // Same, because a call was slow: the OS thread, the Method*, and the TSC at the beginning and at
-  // the end of the call. A thread of the recorder writes the file; the caller waits only until the
-  // buffers are copied.
+  // the end of the call. Only hands the request to a thread of the recorder, which dumps and logs the
+  // outcome. Does not wait, and may be called in any thread state. Returns 0 if the request was taken;
+  // it is not while earlier dumps are being written.
   static int32_t dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
                                 uint64_t began, uint64_t ended);
   // Copy the text of the last error, or the status of the recording. The copy is NUL-terminated and
   // cut to 'size' bytes. Both return the length of the whole text.
   static size_t last_error(char* buffer, size_t size);
   static size_t status(char* buffer, size_t size);
-  // The VM has met a fatal error. Stops the trace and waits for that, at most about three seconds.
-  // The ring file stays, so that its records can be recovered. Async-signal-safe.
+  // The VM has met a fatal error. Stops the trace and does not wait. Async-signal-safe.
+  static void crash_begins();
+  // The process is about to end by a fatal error. Does the same if it was not done, waits until the
+  // trace has ended and is saved, at most 100 ms, and closes the ring. The ring stays, so that its
+  // records can be recovered. Async-signal-safe.
   static void emergency();
 };
 

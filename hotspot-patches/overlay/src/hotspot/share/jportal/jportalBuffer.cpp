@@ -19,6 +19,7 @@
 #include "precompiled.hpp"
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalBuffer.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "oops/symbol.hpp"
 #include "runtime/os.hpp"
@@ -57,7 +58,10 @@ u1* JPortalBuffer::put_space(size_t n) {
 }
 
 void JPortalBuffer::commit(u2 kind, const u1* body, size_t length) {
-  JPortalBridge::write(kind, body, length);
+  const int recording = JPortalRecording::number();
+  if (!JPortalBridge::write(kind, body, length)) {
+    JPortalRecording::refused(recording);
+  }
 }
 
 void JPortalBuffer::commit(u2 kind) {

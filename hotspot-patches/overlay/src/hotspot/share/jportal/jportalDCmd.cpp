@@ -42,16 +42,24 @@ bool JPortalControlDCmd::is_possible() {
   return JPortal;
 }
 
+bool JPortalControlDCmd::may_name_file(DCmdSource source, DCmdArgument<char*>& file) {
+  if (source != DCmd_Source_MBean || !file.is_set()) return true;
+  output()->print_cr("JPortal does nothing: file= is not accepted over JMX, because it would choose where this "
+                     "process writes. Leave it out to use -XX:JPortalFile, or use jcmd.");
+  return false;
+}
+
 JPortalStartDCmd::JPortalStartDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
     _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
-          "the capture is that of -XX:JPortalFile, with a number behind it from the second recording on.",
+          "the capture is that of -XX:JPortalFile, with a number behind it from the second recording on. "
+          "Not accepted over JMX.",
           "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
 }
 
 void JPortalStartDCmd::execute(DCmdSource source, TRAPS) {
-  if (is_possible()) {
+  if (is_possible() && may_name_file(source, _file)) {
     JPortalRecording::start(_file.value(), output(), THREAD);
   }
 }
@@ -65,12 +73,12 @@ void JPortalStopDCmd::execute(DCmdSource source, TRAPS) {
 JPortalDumpDCmd::JPortalDumpDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
     _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
-          "that of -XX:JPortalFile, with .dump and a number behind it.", "STRING", false) {
+          "that of -XX:JPortalFile, with .dump and a number behind it. Not accepted over JMX.", "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
 }
 
 void JPortalDumpDCmd::execute(DCmdSource source, TRAPS) {
-  if (is_possible()) {
+  if (is_possible() && may_name_file(source, _file)) {
     JPortalFlight::dump(_file.value(), output(), THREAD);
   }
 }

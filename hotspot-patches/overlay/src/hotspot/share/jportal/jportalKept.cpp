@@ -70,9 +70,11 @@ template <typename T> class JPortalByAddress {
     }
   }
 
+  // Walks the bucket of each segment of the range; those that share a segment share a bucket.
   void remove_within(address begin, address end) {
-    for (int i = 0; i < Buckets; i++) {
-      for (T** p = &_buckets[i]; *p != NULL; ) {
+    const address last = align_down(end - 1, CodeCacheSegmentSize);
+    for (address a = align_down(begin, CodeCacheSegmentSize); a <= last; a += CodeCacheSegmentSize) {
+      for (T** p = &_buckets[bucket(a)]; *p != NULL; ) {
         T* t = *p;
         if (begin <= t->begin && t->begin < end) {
           *p = t->next;

@@ -43,11 +43,6 @@ static THREAD_LOCAL int _finished_entry_bci = 0;
 
 void JPortalMarkers::initialize() {
   const bool exact = JPortalPrecision != NULL && strcmp(JPortalPrecision, "exact") == 0;
-  if (!exact && (JPortalPrecision == NULL || strcmp(JPortalPrecision, "default") != 0)) {
-    err_msg detail("-XX:JPortalPrecision=%s is none of default, exact",
-                   JPortalPrecision == NULL ? "" : JPortalPrecision);
-    vm_exit_during_initialization("JPortal cannot record", detail);
-  }
   if (!JPortalPathMarkers) {
     if (exact) {
       vm_exit_during_initialization("JPortal cannot record",
@@ -65,6 +60,18 @@ void JPortalMarkers::initialize() {
     }
     log_warning(jportal)("no path markers: they do not work with -XX:+UseShenandoahGC");
     return;
+  }
+#endif
+#if INCLUDE_JVMCI
+  // A JVMCI compiler has no hooks. C1, which compiles beside it, has.
+  if (exact && UseJVMCICompiler) {
+    vm_exit_during_initialization("JPortal cannot record",
+                                  "-XX:JPortalPrecision=exact does not work with -XX:+UseJVMCICompiler: "
+                                  "code of a JVMCI compiler has no path markers");
+  }
+  if (EnableJVMCI || UseJVMCICompiler) {
+    log_warning(jportal)("no path markers for code of a JVMCI compiler (-XX:+%s): the capture shows its path "
+                         "only at calls and safepoints", UseJVMCICompiler ? "UseJVMCICompiler" : "EnableJVMCI");
   }
 #endif
   _on = true;

@@ -29,6 +29,8 @@
 #include "runtime/atomic.hpp"
 #include "runtime/handles.inline.hpp"
 #include "runtime/mutexLocker.hpp"
+#include "runtime/os.hpp"
+#include "utilities/align.hpp"
 
 struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
   Chunk*  next;
@@ -40,18 +42,26 @@ struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
 };
 
 JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
-address JPortalMethodStubTable::_free_head = NULL;
-address JPortalMethodStubTable::_free_tail = NULL;
+u4* JPortalMethodStubTable::_free = NULL;
+int JPortalMethodStubTable::_free_capacity = 0;
+int JPortalMethodStubTable::_free_first = 0;
 int JPortalMethodStubTable::_free_count = 0;
 bool volatile JPortalMethodStubTable::_exhausted = false;
+
+u4 JPortalMethodStubTable::number_of(address slot) {
+  return (u4)(pointer_delta(slot, align_down(CodeCache::low_bound(), SlotSize), 1) / SlotSize);
+}
+
+address JPortalMethodStubTable::slot_of(u4 number) {
+  return align_down(CodeCache::low_bound(), SlotSize) + (size_t)number * SlotSize;
+}
 
 address JPortalMethodStubTable::allocate_locked(int resting) {
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
   if (_free_count > resting) {
-    address slot = _free_head;
-    _free_head = *(address*)slot;
+    address slot = slot_of(_free[_free_first]);
+    _free_first = (_free_first + 1) % _free_capacity;
     _free_count--;
-    fill_unused(slot, SlotSize);
     return slot;
   }
   for (Chunk* c = _chunks; c != NULL; c = c->next) {
@@ -88,8 +98,29 @@ bool JPortalMethodStubTable::add_chunk() {
   log_debug(jportal, codecache)("method stubs " PTR_FORMAT " .. " PTR_FORMAT, p2i(chunk->begin), p2i(chunk->end));
 
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  if (!reserve_free((int)((chunk->end - chunk->begin) / SlotSize))) {
+    log_warning(jportal)("no C heap for a list of free method stubs");
+    delete chunk;   // the blob stays unused
+    return false;
+  }
   chunk->next = _chunks;
   Atomic::release_store(&_chunks, chunk);
+  return true;
+}
+
+// Makes room in the list of free slots for 'slots' more of them.
+bool JPortalMethodStubTable::reserve_free(int slots) {
+  assert_lock_strong(CodeCache_lock);
+  const int capacity = _free_capacity + slots;
+  u4* free = (u4*)os::malloc(capacity * sizeof(u4), mtCode);
+  if (free == NULL) return false;
+  for (int i = 0; i < _free_count; i++) {
+    free[i] = _free[(_free_first + i) % _free_capacity];
+  }
+  os::free(_free);
+  _free = free;
+  _free_capacity = capacity;
+  _free_first = 0;
   return true;
 }
 
@@ -150,13 +181,27 @@ address JPortalMethodStubTable::target_of(address entry) {
 void JPortalMethodStubTable::release(address entry) {
   if (!contains(entry)) return;
   MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
-  *(address*)entry = NULL;
-  if (_free_count++ == 0) {
-    _free_head = entry;
-  } else {
-    *(address*)_free_tail = entry;
+  release_locked(entry);
+}
+
+void JPortalMethodStubTable::release_locked(address entry) {
+  assert_lock_strong(CodeCache_lock);
+  assert(_free_count < _free_capacity, "a slot is released twice");
+  fill_unused(entry, SlotSize);
+  _free[(_free_first + _free_count++) % _free_capacity] = number_of(entry);
+}
+
+void JPortalMethodStubTable::release_all(Array<Method*>* methods) {
+  MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  for (int i = 0; i < methods->length(); i++) {
+    Method* const m = methods->at(i);
+    address const entry = m->interpreter_entry();
+    if (entry == NULL) continue;
+    if (contains(entry)) {
+      release_locked(entry);
+    }
+    m->set_interpreter_entry(NULL);
   }
-  _free_tail = entry;
 }
 
 address JPortalHooks::method_entry_for(const methodHandle& m, address entry) {

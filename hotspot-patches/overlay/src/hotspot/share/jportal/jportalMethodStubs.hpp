@@ -20,6 +20,7 @@
 #define SHARE_JPORTAL_JPORTALMETHODSTUBS_HPP
 
 #include "memory/allocation.hpp"
+#include "oops/array.hpp"
 #include "utilities/globalDefinitions.hpp"
 
 class Method;
@@ -44,13 +45,21 @@ class JPortalMethodStubTable : AllStatic {
   struct Chunk;
 
   static Chunk* volatile _chunks;     // chunks are prepended and never removed
-  // The free slots, linked through the slots themselves, oldest first; guarded by CodeCache_lock.
-  static address         _free_head;
-  static address         _free_tail;
+  // The free slots, oldest first: a circular buffer of slot numbers with room for every slot that
+  // exists, so that a release needs no memory. Guarded by CodeCache_lock.
+  static u4*             _free;
+  static int             _free_capacity;
+  static int             _free_first;
   static int             _free_count;
   static bool volatile   _exhausted;  // the notice has been given
 
+  // The number of a slot is its distance from the begin of the code cache, in slots.
+  static u4      number_of(address slot);
+  static address slot_of(u4 number);
+
   static address allocate_locked(int resting);
+  static bool    reserve_free(int slots);
+  static void    release_locked(address entry);
   static address allocate();
   static bool    add_chunk();
   static void    note_exhausted();
@@ -68,8 +77,12 @@ class JPortalMethodStubTable : AllStatic {
   static void    export_stub(Method* m);
   // The target of the stub at 'entry'; 'entry' itself if it is no stub.
   static address target_of(address entry);
-  // Frees the stub at 'entry', if it is one. The caller has committed the record MethodFreed.
+  // Frees the stub at 'entry', if it is one: from now on it traps. The caller has committed the record
+  // MethodFreed.
   static void    release(address entry);
+  // Frees the stubs of all these methods, which lose their entries. The caller has committed the record
+  // ClassUnloaded.
+  static void    release_all(Array<Method*>* methods);
 };
 
 #endif // SHARE_JPORTAL_JPORTALMETHODSTUBS_HPP

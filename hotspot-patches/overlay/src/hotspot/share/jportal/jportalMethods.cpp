@@ -319,11 +319,15 @@ void JPortalHooks::class_defined(InstanceKlass* ik) {
   }
 }
 
+// The record stands for all methods of the class. It precedes the release of their stubs, which other
+// methods may use from then on.
 void JPortalHooks::class_unloaded(InstanceKlass* ik) {
-  if (!JPortalRecording::is_on()) return;
-  JPortalClassUnloaded r;
-  r.klass = (u8)ik;
-  JPortalBuffer::commit_record(r);
+  if (JPortalRecording::is_on()) {
+    JPortalClassUnloaded r;
+    r.klass = (u8)ik;
+    JPortalBuffer::commit_record(r);
+  }
+  JPortalMethodStubTable::release_all(ik->methods());
 }
 
 void JPortalHooks::method_intrinsic_created(Method* m) {
@@ -335,7 +339,7 @@ void JPortalHooks::method_intrinsic_created(Method* m) {
 
 void JPortalHooks::method_freed(Method* m) {
   address entry = m->interpreter_entry();
-  if (entry == NULL) return;   // never linked, or handled before
+  if (entry == NULL) return;   // never linked, handled before, or unloaded with its class
   if (JPortalRecording::is_on()) {
     JPortalMethodFreed r;
     r.method = (u8)m;

@@ -25,10 +25,12 @@
 #include "compiler/oopMap.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "memory/resourceArea.hpp"
 #include "oops/method.hpp"
+#include "runtime/atomic.hpp"
 
 static const u4 NoOffset = 0xffffffff;
 
@@ -168,8 +170,24 @@ static u1 compiler_of(const nmethod* nm) {
   switch (nm->compiler_type()) {
     case compiler_c1: return JPortalCompilers::C1;
     case compiler_c2: return JPortalCompilers::C2;
-    default:          return JPortalCompilers::NATIVE_WRAPPER;
+    case compiler_none: return JPortalCompilers::NATIVE_WRAPPER;
+    // Code without path markers: the decoder uses its debug info.
+    default:          return JPortalCompilers::JVMCI;
   }
+}
+
+// The recording that has the notice of note_jvmci().
+static volatile int noticed_in = 0;
+
+// Says once in each capture that it has code whose path is not marked.
+static void note_jvmci() {
+  const int recording = JPortalRecording::number();
+  const int last = Atomic::load(&noticed_in);
+  if (last == recording || Atomic::cmpxchg(&noticed_in, last, recording) != last) return;
+  JPortalNotice r;
+  r.text = "some code was compiled by a JVMCI compiler, which writes no path markers: "
+           "its path is known only at calls and safepoints, and it counts as code of C2";
+  JPortalBuffer::commit_record(r);
 }
 
 void JPortalCode::export_nmethod(nmethod* nm) {
@@ -203,6 +221,9 @@ void JPortalCode::export_nmethod(nmethod* nm) {
   put_handlers(&b, nm);
   put_implicit(&b, nm);
   b.commit(JPortalNMethodInstalled::KIND);
+  if (r.compiler == JPortalCompilers::JVMCI) {
+    note_jvmci();
+  }
 
   if (log_is_enabled(Debug, jportal, nmethod)) {
     ResourceMark rm;

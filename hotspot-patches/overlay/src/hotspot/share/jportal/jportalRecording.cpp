@@ -31,13 +31,14 @@
 #include "runtime/vmThread.hpp"
 #include "runtime/vm_version.hpp"
 #include "services/memTracker.hpp"
+#include "utilities/debug.hpp"
 #include "utilities/macros.hpp"
 #include "utilities/ostream.hpp"
 
 static const char* const DefaultFile = "hs_jportal_pid%p.jportal";
 
-volatile int  JPortalRecording::_state = JPortalRecording::Idle;
-volatile bool JPortalRecording::_on = false;
+volatile int JPortalRecording::_state = JPortalRecording::Idle;
+volatile int JPortalRecording::_on = 0;
 
 static address code_cache_low = NULL;
 static address code_cache_high = NULL;
@@ -63,18 +64,15 @@ static void fail_with_last_error() {
   fail(detail);
 }
 
-// A value of a flag whose values are words. value_of() exits the VM if the given word is none of
-// them; 'list' has all words for its message.
+// A value of a flag whose values are words. The flag's constraint allows no other word.
 struct NamedValue { const char* name; int32_t value; };
 
-static int32_t value_of(const char* flag, const char* given, const NamedValue* values, size_t count, const char* list) {
+static int32_t value_of(const char* given, const NamedValue* values, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (given != NULL && strcmp(given, values[i].name) == 0) {
+    if (strcmp(given, values[i].name) == 0) {
       return values[i].value;
     }
   }
-  err_msg detail("-XX:%s=%s is none of %s", flag, given == NULL ? "" : given, list);
-  fail(detail);
   return values[0].value;
 }
 
@@ -86,8 +84,7 @@ static JPortalBridge::Source requested_source() {
     { "none",     JPortalBridge::None },
     { "sideband", JPortalBridge::Sideband }
   };
-  return (JPortalBridge::Source)value_of("JPortalSource", JPortalSource, sources, ARRAY_SIZE(sources),
-                                         "auto, perf, emulated, none, sideband");
+  return (JPortalBridge::Source)value_of(JPortalSource, sources, ARRAY_SIZE(sources));
 }
 
 enum CodeMemory { AsNeeded, Anonymous, Memfd };
@@ -98,7 +95,7 @@ static int32_t requested_code_memory() {
     { "anonymous", Anonymous },
     { "memfd",     Memfd }
   };
-  return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
+  return value_of(JPortalCodeCache, kinds, ARRAY_SIZE(kinds));
 }
 
 // Expands %p, %t and %% in the last component of a path only. Returns false if the result does not
@@ -163,12 +160,7 @@ static int32_t open_at(const char* path, bool attach) {
 
 void JPortalRecording::set_on(bool on) {
   // The fence: hooks must see the new value before the walk begins.
-  Atomic::release_store_fence(&_on, on);
-}
-
-void JPortalRecording::check_flags() {
-  requested_source();
-  requested_code_memory();
+  Atomic::release_store_fence(&_on, on ? recordings : 0);
 }
 
 static bool path_for(const char* file, char* path, size_t size) {
@@ -187,12 +179,30 @@ bool JPortalRecording::expand(const char* file, char* path, size_t size) {
   return expand_path(pattern, path, size);
 }
 
+// Whether -XX:+JPortal stands in JAVA_TOOL_OPTIONS or _JAVA_OPTIONS, which child processes inherit:
+// a VM that nobody meant to record must not fail because it cannot.
+static bool is_from_environment() {
+  return JVMFlag::flag_from_enum(FLAG_MEMBER_ENUM(JPortal))->get_origin() == JVMFlagOrigin::ENVIRON_VAR;
+}
+
+// Turns the feature off. No code exists, so no hook has run.
+static void go_without() {
+  char detail[1024];
+  JPortalBridge::last_error(detail, sizeof(detail));
+  warning("JPortal, which the environment asks for, does not record: %s", detail);
+  FLAG_SET_ERGO(JPortal, false);
+}
+
 void JPortalRecording::start_with_vm() {
   char path[JVM_MAXPATHLEN];
   if (!path_for(NULL, path, sizeof(path))) {
     fail("-XX:JPortalFile= is too long");
   }
   if (open_at(path, false) != 0) {
+    if (is_from_environment()) {
+      go_without();
+      return;
+    }
     fail_with_last_error();
   }
   recordings++;

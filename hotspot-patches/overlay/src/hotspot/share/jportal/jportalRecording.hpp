@@ -43,23 +43,28 @@ class JPortalRecording : AllStatic {
   // A thread changes the state only after claim(), because several threads may execute commands.
   enum State { Idle, Changing, Recording };
 
-  static volatile int  _state;
-  static volatile bool _on;
+  static volatile int _state;
+  static volatile int _on;       // the number of the recording, from 1; 0: hooks commit no records
 
   static bool claim(State from)  { return Atomic::cmpxchg(&_state, (int)from, (int)Changing) == (int)from; }
   static void settle(State to)   { Atomic::release_store(&_state, (int)to); }
   static void close();
 
  public:
-  // Exits the VM if the flags are invalid.
-  static void check_flags();
   // Whether hooks commit records. A hook that also has to keep something (jportalKept.hpp) does so
   // before it tests this.
-  static bool is_on()        { return Atomic::load_acquire(&_on); }
+  static bool is_on()        { return number() != 0; }
+  // The number of the recording that hooks commit records to, or 0.
+  static int  number()       { return Atomic::load_acquire(&_on); }
+  // Hooks begin to commit records to the recording that was started last, or they cease to.
   static void set_on(bool on);
+  // The recorder did not accept a record of this recording, which has failed or is being stopped.
+  // is_on() becomes false, unless the next recording is on already.
+  static void refused(int number) { Atomic::cmpxchg(&_on, number, 0); }
 
-  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. Exits the VM with
-  // a message on failure.
+  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. On failure it exits
+  // the VM with a message; if -XX:+JPortal came from the environment, it warns and sets the flag to
+  // false.
   static void start_with_vm();
   // The address space of the code cache is reserved. Maps a memfd over it if -XX:JPortalCodeCache
   // wants that; returns whether it did. All of the memfd is committed.

@@ -215,6 +215,9 @@ struct JPortalCompilers : AllStatic {
   static const u1 C1 = 1u;
   // C2.
   static const u1 C2 = 2u;
+  // A compiler behind JVMCI, such as Graal. It writes no path markers. A value that a
+  // reader does not know means the same: a compiler that only debug info describes.
+  static const u1 JVMCI = 3u;
 };
 
 // Bytes of the frame header that the recorder puts before a body.
@@ -545,7 +548,8 @@ struct JPortalClassDefined {
   }
 };
 
-// A class was unloaded; its methods are gone.
+// A class was unloaded, and its methods with it. Older captures have a `MethodFreed` for
+// each of them as well.
 struct JPortalClassUnloaded {
   static const u2 KIND = 9;
   // `InstanceKlass*`.
@@ -620,7 +624,7 @@ struct JPortalMethodStub {
   }
 };
 
-// A `Method*` was freed; the address may be used again.
+// A `Method*` was freed while its class stays; the address may be used again.
 struct JPortalMethodFreed {
   static const u2 KIND = 12;
   // `Method*`.

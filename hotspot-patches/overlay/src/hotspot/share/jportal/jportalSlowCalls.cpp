@@ -38,26 +38,32 @@ bool JPortalSlowCalls::is_on() {
   return _limit_ns != 0;
 }
 
-// Parses class.method,millis.
-bool JPortalSlowCalls::parse() {
-  const char* comma = strrchr(JPortalTrigger, ',');
+// The parts of class.method,millis.
+struct JPortalSlowCalls::Trigger {
+  const char* method;      // the class precedes it, with a '.' in between
+  size_t      in_class;
+  size_t      in_method;
+  long        millis;
+};
+
+bool JPortalSlowCalls::parse(const char* text, Trigger* to) {
+  const char* comma = strrchr(text, ',');
   if (comma == NULL) return false;
   const char* dot = comma;
-  while (dot > JPortalTrigger && *dot != '.') dot--;
-  const size_t in_class = dot - JPortalTrigger;
-  const size_t in_method = comma - dot - 1;
-  if (in_class == 0 || in_class >= sizeof(_class_name) || in_method == 0 || in_method >= sizeof(_method_name)) {
-    return false;
-  }
-  for (size_t i = 0; i < in_class; i++) {
-    _class_name[i] = JPortalTrigger[i] == '.' ? '/' : JPortalTrigger[i];
-  }
-  memcpy(_method_name, dot + 1, in_method);
+  while (dot > text && *dot != '.') dot--;
+  to->method    = dot + 1;
+  to->in_class  = dot - text;
+  to->in_method = comma - dot - 1;
   char* end;
-  const long millis = strtol(comma + 1, &end, 10);
-  if (*end != '\0' || end == comma + 1 || millis <= 0) return false;
-  _limit_ns = (jlong)millis * NANOSECS_PER_MILLISEC;
-  return true;
+  to->millis = strtol(comma + 1, &end, 10);
+  return to->in_class > 0 && to->in_class < sizeof(_class_name) &&
+         to->in_method > 0 && to->in_method < sizeof(_method_name) &&
+         *end == '\0' && end != comma + 1 && to->millis > 0;
+}
+
+bool JPortalSlowCalls::is_trigger(const char* text) {
+  Trigger ignored;
+  return parse(text, &ignored);
 }
 
 void JPortalSlowCalls::check_flags() {
@@ -65,9 +71,14 @@ void JPortalSlowCalls::check_flags() {
   if (JPortalSnapshot == 0) {
     vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger dumps the flight recorder: it needs -XX:JPortalSnapshot=SIZE");
   }
-  if (!parse()) {
-    vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger is class.method,millis");
+  Trigger t;
+  // The flag's constraint allows no other value.
+  if (!parse(JPortalTrigger, &t)) return;
+  for (size_t i = 0; i < t.in_class; i++) {
+    _class_name[i] = JPortalTrigger[i] == '.' ? '/' : JPortalTrigger[i];
   }
+  memcpy(_method_name, t.method, t.in_method);
+  _limit_ns = (jlong)t.millis * NANOSECS_PER_MILLISEC;
 }
 
 bool JPortalSlowCalls::matches(Method* method) {

@@ -52,7 +52,8 @@ class JPortalSlowCalls : AllStatic {
   static jlong _limit_ns;
 
   static bool matches(Method* method);
-  static bool parse();
+  struct Trigger;
+  static bool parse(const char* text, Trigger* to);
   static void generate_call(InterpreterMacroAssembler* masm, address function);
   static void dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns);
 
@@ -61,7 +62,9 @@ class JPortalSlowCalls : AllStatic {
   static void end(JavaThread* thread, Method* method, intptr_t* fp);
 
  public:
-  // Exits the VM if the flags are invalid.
+  // Whether 'text' is a value of -XX:JPortalTrigger.
+  static bool is_trigger(const char* text);
+  // Exits the VM if the flags do not fit together.
   static void check_flags();
   static bool is_on();
 

@@ -25,6 +25,7 @@
 #include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
+#include "runtime/jniHandles.inline.hpp"
 #include "runtime/osThread.hpp"
 #include "runtime/os.hpp"
 #include "runtime/thread.inline.hpp"
@@ -104,10 +105,13 @@ void JPortalHooks::thread_exit(JavaThread* t) {
   log_debug(jportal, thread)("thread %u exits", r.tid);
 }
 
-void JPortalHooks::thread_renamed(JavaThread* t, oop name) {
+void JPortalHooks::thread_renamed(jobject thread, jobject new_name) {
   if (!JPortalRecording::is_on()) return;
   ThreadsListHandle tlh;
-  if (!tlh.includes(t)) return;
+  JavaThread* t = NULL;
+  // False for a thread that has not started or has ended.
+  if (!tlh.cv_internal_thread_to_JavaThread(thread, &t, NULL)) return;
+  oop name = JNIHandles::resolve_non_null(new_name);
   char buf[NameSize];
   JPortalThreadRenamed r;
   r.tid  = (u4)t->osthread()->thread_id();

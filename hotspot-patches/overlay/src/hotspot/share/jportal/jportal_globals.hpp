@@ -30,11 +30,14 @@
                       constraint)                                           \
                                                                             \
   product(bool, JPortal, false,                                             \
-          "Record the control flow of this VM to a JPortal capture")        \
+          "Record the control flow of this VM to a JPortal capture, which " \
+          "is as sensitive as a heap dump: it has the command, the flags "  \
+          "and all code")                                                   \
                                                                             \
   product(bool, JPortalStart, true,                                         \
           "Begin to record when the VM starts; otherwise jcmd's "           \
-          "JPortal.start does")                                             \
+          "JPortal.start does. A VM that waits for it has the costs of "    \
+          "method stubs and path markers all the same")                     \
                                                                             \
   product(ccstr, JPortalFile, NULL,                                         \
           "File of the JPortal capture; in its own name, not in that of a "  \
@@ -45,12 +48,14 @@
           "Where JPortal takes the processor trace from: auto, perf, "      \
           "emulated, none (metadata only), or sideband (metadata and who "  \
           "ran when)")                                                      \
+          constraint(JPortalSourceConstraintFunc, AfterErgo)                 \
                                                                             \
-  product(ccstr, JPortalCodeCache, "auto",                                  \
+  product(ccstr, JPortalCodeCache, "auto", DIAGNOSTIC,                      \
           "What the code cache is made of: anonymous memory, a memfd "      \
           "(memory of a file, which Linux before 5.18 needs to trace "      \
           "nothing but the code cache), or auto (a memfd where it is "      \
           "needed)")                                                        \
+          constraint(JPortalCodeCacheConstraintFunc, AfterErgo)              \
                                                                             \
   product(size_t, JPortalBufferSize, 4*M,                                   \
           "Size of the JPortal trace buffer of each core, in bytes "        \
@@ -67,23 +72,25 @@
           "class.method,millis: dump the JPortal flight recorder when a "   \
           "call of that method takes longer; the method itself is "         \
           "interpreted and not inlined")                                    \
+          constraint(JPortalTriggerConstraintFunc, AfterErgo)                \
                                                                             \
-  product(size_t, JPortalRingSize, 2*M,                                     \
+  product(size_t, JPortalRingSize, 2*M, DIAGNOSTIC,                         \
           "Size of the ring through which the VM exports JPortal "          \
           "metadata, in bytes")                                             \
           range(64*K, 1*G)                                                  \
                                                                             \
-  product(bool, JPortalMethodStubs, true,                                   \
+  product(bool, JPortalMethodStubs, true, DIAGNOSTIC,                       \
           "Give each method an interpreter entry of its own, so that an "   \
           "interpreted call names its callee in the JPortal capture")       \
                                                                             \
-  product(bool, JPortalPathMarkers, true,                                   \
+  product(bool, JPortalPathMarkers, true, DIAGNOSTIC,                       \
           "Record with compiled code where bytecode blocks begin in it")    \
                                                                             \
   product(ccstr, JPortalPrecision, "default",                               \
           "What the compilers do where an optimization hides which path "   \
           "was taken: default (optimize, and record that the path is "      \
-          "ambiguous) or exact (do without the optimization)")
+          "ambiguous) or exact (do without the optimization)")              \
+          constraint(JPortalPrecisionConstraintFunc, AfterErgo)
 
 // end of JPORTAL_FLAGS
 
