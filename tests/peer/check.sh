@@ -30,11 +30,11 @@ examples="Foo Fun Thr Poly Rec Cb Pre"
 kinds="tree counts paths calls trace"
 golden=$here/golden
 
-# peer NAME KIND FILE [OPTION...]
+# peer NAME FILE [OPTION...]: all kinds, as FILE.KIND
 peer() {
-  local name=$1 kind=$2 file=$3; shift 3
-  "$jdk/bin/java" -XX:TieredStopAtLevel=1 -jar "$peer" --oracle "$work/log/$name" --classes "$work/classes" \
-    --what "$kind" --out "$file" "$@" 2>> "$work/peer.log"
+  local name=$1 file=$2; shift 2
+  "$jdk/bin/java" -XX:TieredStopAtLevel=1 -jar "$peer" --oracle "$work/log/$name" \
+    --classes "$work/classes" --what "${kinds// /,}" --out "$file" "$@" 2>> "$work/peer.log"
 }
 
 # The rows of a folder's outputs in the form of spec.txt. Names are as short as is unique there: the
@@ -72,9 +72,7 @@ failed=0
 for name in $examples; do
   rm -rf "$work/log/$name"
   "$jdk/bin/java" -javaagent:"$agent=out=$work/log/$name" -cp "$work/classes" "$name" > "$work/out/$name.printed"
-  for kind in $kinds; do
-    peer "$name" "$kind" "$work/out/$name.$kind" || { echo "FAILED $name $kind: status $?"; failed=1; }
-  done
+  peer "$name" "$work/out/$name" || { echo "FAILED $name: status $?"; failed=1; }
   flatten "$name" "$work/out" > "$work/out/$name.flat"
   while IFS= read -r line; do
     grep -qxF -- "$line" "$work/out/$name.flat" || { echo "FAILED, not found: $line"; failed=1; }
@@ -93,14 +91,36 @@ for name in $examples; do
 done
 faults=0
 for name in $examples; do
-  for kind in $kinds; do
-    for fault in drop twice swap; do
+  for fault in drop twice swap; do
+    status=0
+    peer "$name" "$work/out/spoiled" --fault "$fault" || status=$?
+    for kind in $kinds; do
       faults=$((faults + 1))
-      if peer "$name" "$kind" "$work/out/spoiled" --fault "$fault" && same "$work/out/spoiled" "$name" "$kind"; then
+      if ((status == 0)) && same "$work/out/spoiled.$kind" "$name" "$kind"; then
         echo "FAILED $name $kind: $fault is not seen"; failed=1
       fi
     done
   done
 done
-echo "peer: $(wc -l < "$golden/spec.txt") numbers by hand, $checks whole outputs, $faults planted faults: $( ((failed)) && echo FAILED || echo ok)"
+
+# Matches of traces. Each line of golden/matches.txt has a name, the peer's rows (kind, how, depth, place)
+# and a client's tokens; names that begin with "not" must not match.
+matches=0
+while IFS='|' read -r name rows tokens; do
+  [[ $name == [a-z]* ]] || continue
+  matches=$((matches + 1))
+  { printf 'thread\tkind\thow\tdepth\tclass\tmethod\tdescriptor\tbci\n'
+    for row in $rows; do printf '0\t%s\t%s\t%s\tC\t%s\t()V\t0\n' "${row:0:1}" "${row:1:1}" "${row:2:1}" "${row:3}"; done
+  } | tr '{/}' '<|>' > "$work/out/match.peer"
+  { printf 'thread\tkind\tclass\tmethod\tdescriptor\tbci\n'
+    for token in $tokens; do printf '0\t%s\tC\t%s\t()V\t0\n' "${token:0:1}" "${token:1}"; done
+  } > "$work/out/match.client"
+  status=0
+  "$jdk/bin/java" -XX:TieredStopAtLevel=1 -cp "$peer" jportal.peer.Compare trace "$work/out/match.peer" \
+    "$work/out/match.client" > "$work/out/match.text" 2>&1 || status=$?
+  expected=0
+  [[ $name != not* ]] || expected=1
+  ((status == expected)) || { echo "FAILED match, $name: status $status: $(cat "$work/out/match.text")"; failed=1; }
+done < "$here/golden/matches.txt"
+echo "peer: $(wc -l < "$golden/spec.txt") numbers by hand, $checks whole outputs, $faults planted faults, $matches matches: $( ((failed)) && echo FAILED || echo ok)"
 exit $failed

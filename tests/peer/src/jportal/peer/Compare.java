@@ -211,10 +211,11 @@ public final class Compare {
     }
 
     private void traces(Path peerFile, Path clientFile) throws IOException {
-        Map<String, List<TraceMatch.Row>> peer = rows(peerFile, true);
-        Map<String, List<TraceMatch.Row>> client = rows(clientFile, false);
+        Map<String, TraceMatch.Rows> peer = rows(peerFile, Map.of(), true);
+        Map<String, TraceMatch.Rows> client = rows(clientFile, peer, false);
         for (String thread : peer.keySet()) {
-            TraceMatch match = new TraceMatch(peer.get(thread), client.getOrDefault(thread, List.of()));
+            TraceMatch.Rows rows = client.get(thread);
+            TraceMatch match = new TraceMatch(peer.get(thread), rows == null ? new TraceMatch.Rows(null) : rows);
             String difference = match.run();
             equal += match.matched();
             if (difference != null) {
@@ -225,15 +226,14 @@ public final class Compare {
                 .forEach(thread -> report("thread " + thread + ": the peer has no such thread"));
     }
 
-    private static Map<String, List<TraceMatch.Row>> rows(Path file, boolean isPeer) throws IOException {
-        Map<String, List<TraceMatch.Row>> threads = new LinkedHashMap<>();
+    private static Map<String, TraceMatch.Rows> rows(Path file, Map<String, TraceMatch.Rows> others, boolean isPeer)
+            throws IOException {
+        Map<String, TraceMatch.Rows> threads = new LinkedHashMap<>();
         Table.forEach(file, (table, row) -> {
-            String bci = row[table.column("bci")];
-            TraceMatch.Row token = new TraceMatch.Row(row[table.column("kind")].charAt(0),
-                    isPeer ? row[table.column("how")].charAt(0) : '=',
-                    isPeer ? Integer.parseInt(row[table.column("depth")]) : 0,
-                    (method(table, row, "") + '@' + bci).intern());
-            threads.computeIfAbsent(row[table.column("thread")], key -> new ArrayList<>()).add(token);
+            String place = method(table, row, "") + '@' + row[table.column("bci")];
+            threads.computeIfAbsent(row[table.column("thread")], key -> new TraceMatch.Rows(others.get(key)))
+                    .add(row[table.column("kind")].charAt(0), isPeer ? row[table.column("how")].charAt(0) : '=',
+                            isPeer ? Integer.parseInt(row[table.column("depth")]) : 0, place);
         }, columns -> { });
         return threads;
     }

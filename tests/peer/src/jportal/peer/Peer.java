@@ -15,13 +15,13 @@ import java.util.Set;
 public final class Peer {
     private static final Set<String> KINDS = Set.of("counts", "tree", "paths", "calls", "trace", "threads");
     private static final String USAGE = """
-            usage: Peer --oracle DIR --what counts|tree|paths|calls|trace|threads --out FILE
+            usage: Peer --oracle DIR --what counts|tree|paths|calls|trace|threads[,KIND…] --out FILE
                         [--classes PATH:PATH…] [--saved FILE] [--jdk HOME] [--thread NUMBER] [--merge]
                         [--fault drop|twice|swap:NUMBER]""";
 
     private Path oracle;
     private Path out;
-    private String what = "";
+    private List<String> kinds = List.of();
     private final List<Path> classes = new ArrayList<>();
     private Path saved;
     private Path jdk;
@@ -62,7 +62,7 @@ public final class Peer {
             String value = arguments[++i];
             switch (key) {
                 case "--oracle" -> oracle = Path.of(value);
-                case "--what" -> what = value;
+                case "--what" -> kinds = List.of(value.split(","));
                 case "--out" -> out = Path.of(value);
                 case "--classes" -> Arrays.stream(value.split(":")).map(Path::of).forEach(classes::add);
                 case "--saved" -> saved = Path.of(value);
@@ -72,70 +72,105 @@ public final class Peer {
                 default -> throw new IllegalArgumentException("unknown option " + key);
             }
         }
-        if (oracle == null || out == null || !KINDS.contains(what)) {
+        if (oracle == null || out == null || kinds.isEmpty() || !KINDS.containsAll(kinds)) {
             throw new IllegalArgumentException("--oracle, --what and --out are needed");
         }
-        if (merge && what.equals("trace")) {
+        if (merge && kinds.contains("trace")) {
             throw new IllegalArgumentException("threads have no common trace: no --merge");
+        }
+    }
+
+    /** A result that is being written. */
+    private record Output(String kind, Path file, PrintWriter writer, Tables tables) implements AutoCloseable {
+        static Output open(String kind, Path file) throws IOException {
+            PrintWriter writer = new PrintWriter(Files.newBufferedWriter(file, StandardCharsets.UTF_8));
+            return new Output(kind, file, writer, new Tables(writer));
+        }
+
+        void head() {
+            switch (kind) {
+                case "counts" -> tables.countsHead();
+                case "tree" -> tables.treeHead();
+                case "paths" -> tables.pathsHead();
+                case "calls" -> tables.callsHead();
+                default -> tables.traceHead();
+            }
+        }
+
+        void write(String name, Totals totals) {
+            switch (kind) {
+                case "counts" -> tables.counts(name, totals);
+                case "tree" -> tables.tree(name, totals);
+                case "paths" -> tables.paths(name, totals);
+                default -> tables.calls(name, totals);
+            }
+        }
+
+        void finish() throws IOException {
+            if (writer.checkError()) {
+                throw new IOException(file + ": cannot be written");
+            }
+        }
+
+        @Override
+        public void close() {
+            writer.close();
         }
     }
 
     private boolean run() throws IOException {
         OracleLog log = new OracleLog(oracle);
-        try (PrintWriter writer = new PrintWriter(Files.newBufferedWriter(out, StandardCharsets.UTF_8))) {
-            Tables tables = new Tables(writer);
-            if (what.equals("threads")) {
-                tables.threads(log);
-            } else {
-                write(log, tables, writer);
+        List<Output> outputs = new ArrayList<>();
+        try {
+            for (String kind : kinds) {
+                outputs.add(Output.open(kind, kinds.size() == 1 ? out : Path.of(out + "." + kind)));
             }
-            if (writer.checkError()) {
-                throw new IOException(out + ": cannot be written");
+            List<Output> explained = outputs.stream().filter(output -> !output.kind().equals("threads")).toList();
+            outputs.stream().filter(output -> !explained.contains(output)).forEach(output -> output.tables().threads(log));
+            if (!explained.isEmpty()) {
+                write(log, explained);
             }
+            for (Output output : outputs) {
+                output.finish();
+            }
+        } finally {
+            outputs.forEach(Output::close);
         }
         return isSound;
     }
 
-    private void write(OracleLog log, Tables tables, PrintWriter writer) throws IOException {
+    private void write(OracleLog log, List<Output> outputs) throws IOException {
         Program program = new Program(log, new ClassFiles(classes, jdk, saved));
         program.left.forEach((type, reason) -> System.err.println("peer: " + type + " is left out: " + reason));
         Sites sites = new Sites(program, log.partial);
-        switch (what) {
-            case "counts" -> tables.countsHead();
-            case "tree" -> tables.treeHead();
-            case "paths" -> tables.pathsHead();
-            case "calls" -> tables.callsHead();
-            default -> tables.traceHead();
-        }
-        Totals merged = new Totals(program, sites, what.equals("paths"));
+        outputs.forEach(Output::head);
+        List<Totals> merged = outputs.stream().map(output -> totals(program, sites, output)).toList();
         for (int i = 0; i < log.threads.size(); i++) {
             if (thread >= 0 && thread != i) {
                 continue;
             }
             String name = Integer.toString(i);
             Events events = events(program, sites, log.threads.get(i), i);
-            if (what.equals("trace")) {
-                new Trace(program, sites, name, writer).read(events);
-                continue;
-            }
-            Totals totals = merge ? merged : new Totals(program, sites, what.equals("paths"));
-            totals.read(events);
-            if (!merge) {
-                write(name, totals, tables);
+            for (int k = 0; k < outputs.size(); k++) {
+                Output output = outputs.get(k);
+                if (output.kind().equals("trace")) {
+                    new Trace(program, sites, name, output.writer()).read(events);
+                    continue;
+                }
+                Totals totals = merge ? merged.get(k) : totals(program, sites, output);
+                totals.read(events);
+                if (!merge) {
+                    output.write(name, totals);
+                }
             }
         }
-        if (merge) {
-            write("*", merged, tables);
+        for (int k = 0; merge && k < outputs.size(); k++) {
+            outputs.get(k).write("*", merged.get(k));
         }
     }
 
-    private void write(String name, Totals totals, Tables tables) {
-        switch (what) {
-            case "counts" -> tables.counts(name, totals);
-            case "tree" -> tables.tree(name, totals);
-            case "paths" -> tables.paths(name, totals);
-            default -> tables.calls(name, totals);
-        }
+    private static Totals totals(Program program, Sites sites, Output output) {
+        return new Totals(program, sites, output.kind().equals("paths"));
     }
 
     private Events events(Program program, Sites sites, OracleLog.ThreadLog log, int number) {
