@@ -40,6 +40,8 @@ pub(crate) enum Terminator {
 
 /// A basic block; offsets count from the start of the code cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+// None lies in two cache lines.
+#[repr(align(32))]
 pub(crate) struct BasicBlock {
     /// Offset of the first byte.
     pub start: u32,

@@ -25,23 +25,23 @@ use std::hash::BuildHasher;
 const MOST_STATES: usize = 1 << 16;
 const MOST_EVENTS: usize = 1 << 20;
 
-/// [`Step::to`]: the frame does not exist yet, and does not begin.
+/// [`FrameStep::to`]: the frame does not exist yet, and does not begin.
 const NO_FRAME: u32 = u32::MAX;
-/// [`State::returned`]: not worked out yet.
+/// [`FrameState::returned`]: not worked out yet.
 const UNKNOWN: u32 = u32::MAX;
 /// The effect without events.
 const NOTHING: u32 = 0;
 
 /// A block, and how control arrived at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Arrival {
+struct BlockArrival {
     start: u32,
     end: u32,
     /// How the block ends, and what was executed before it.
     how: u32,
 }
 
-impl Arrival {
+impl BlockArrival {
     fn new((start, end): (u32, u32), code: CodeId, exit: Exit, before: Before) -> Self {
         let before = match before {
             Before::Nothing => 1,
@@ -62,32 +62,32 @@ impl Arrival {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    on: Arrival,
+struct FrameStep {
+    on: BlockArrival,
     /// The next state, or [`NO_FRAME`].
     to: u32,
     effect: u32,
 }
 
-impl Step {
+impl FrameStep {
     /// No block is empty.
-    const NONE: Self = Self { on: Arrival { start: 0, end: 0, how: 0 }, to: NO_FRAME, effect: NOTHING };
+    const NONE: Self = Self { on: BlockArrival { start: 0, end: 0, how: 0 }, to: NO_FRAME, effect: NOTHING };
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct FrameState {
     tier: Tier,
     /// The last block ended with a jump.
     jumped: bool,
     /// The effect of a return to compiled code, or [`UNKNOWN`].
     returned: u32,
     /// The steps that were worked out first. The others are in [`Automaton::more`].
-    steps: [Step; 2],
+    steps: [FrameStep; 2],
 }
 
 /// What a step emits.
 #[derive(Clone, Debug, Default)]
-struct Effect {
+struct StepEffect {
     first: u32,
     len: u32,
     bytecodes: u64,
@@ -108,23 +108,23 @@ struct EntryState {
 /// States and steps that were worked out so far.
 #[derive(Debug)]
 pub(crate) struct Automaton {
-    states: Vec<State>,
+    states: Vec<FrameState>,
     /// The frame of each state.
     frames: Vec<Compiled>,
     /// The states by the hash of their frames.
     known: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    more: HashMap<(u32, Arrival), Step>,
+    more: HashMap<(u32, BlockArrival), FrameStep>,
     /// By code version, the state before the first block.
     entries: Vec<Option<EntryState>>,
-    effects: Vec<Effect>,
+    effects: Vec<StepEffect>,
     events: Vec<Event>,
 }
 
 impl Default for Automaton {
     fn default() -> Self {
         let (states, frames, known, hasher, more, entries, events) = Default::default();
-        Self { states, frames, known, hasher, more, entries, effects: vec![Effect::default()], events }
+        Self { states, frames, known, hasher, more, entries, effects: vec![StepEffect::default()], events }
     }
 }
 
@@ -136,11 +136,11 @@ impl Automaton {
             return state;
         }
         let state = self.states.len() as u32;
-        self.states.push(State {
+        self.states.push(FrameState {
             tier: frame.tier,
             jumped: frame.trail.jumped(),
             returned: UNKNOWN,
-            steps: [Step::NONE; 2],
+            steps: [FrameStep::NONE; 2],
         });
         self.frames.push(frame);
         let Self { known, frames, hasher, .. } = self;
@@ -148,7 +148,7 @@ impl Automaton {
         state
     }
     #[inline]
-    fn step(&self, state: u32, on: Arrival) -> Option<Step> {
+    fn step(&self, state: u32, on: BlockArrival) -> Option<FrameStep> {
         let [first, second] = &self.states[state as usize].steps;
         if first.on == on {
             Some(*first)
@@ -158,9 +158,9 @@ impl Automaton {
             self.more.get(&(state, on)).copied()
         }
     }
-    fn add(&mut self, state: u32, step: Step) {
+    fn add(&mut self, state: u32, step: FrameStep) {
         let steps = &mut self.states[state as usize].steps;
-        match steps.iter_mut().find(|s| s.on == Step::NONE.on) {
+        match steps.iter_mut().find(|s| s.on == FrameStep::NONE.on) {
             Some(free) => *free = step,
             None => _ = self.more.insert((state, step.on), step),
         }
@@ -188,7 +188,7 @@ impl Automaton {
         }
         let unresolved = events.iter().any(|e| matches!(e.kind, EventKind::Unresolved { .. }));
         let (first, len) = (self.events.len() as u32, events.len() as u32);
-        self.effects.push(Effect { first, len, bytecodes, follows, unresolved });
+        self.effects.push(StepEffect { first, len, bytecodes, follows, unresolved });
         self.events.extend(events);
         self.effects.len() as u32 - 1
     }
@@ -223,7 +223,7 @@ impl<'a> Machine<'a> {
         if !self.automatic {
             return false;
         }
-        let on = Arrival::new((start, end), code, exit, self.before);
+        let on = BlockArrival::new((start, end), code, exit, self.before);
         if let Some(state) = self.state_in(code)
             && let Some(step) = self.automaton.step(state, on)
             && (on.resumes() || self.stack.len() > 1)
@@ -262,7 +262,7 @@ impl<'a> Machine<'a> {
         Some(state)
     }
     #[inline]
-    fn take_step(&mut self, step: Step, code: CodeId, exit: Exit) {
+    fn take_step(&mut self, step: FrameStep, code: CodeId, exit: Exit) {
         if let Some(top) = self.stack.last_mut() {
             *top = Frame::Interned { code, state: step.to };
         }
@@ -275,7 +275,7 @@ impl<'a> Machine<'a> {
     }
     /// A block at the entry of `code`.
     #[inline]
-    fn begin_activation(&mut self, step: Step, code: CodeId, entry: EntryState, exit: Exit) {
+    fn begin_activation(&mut self, step: FrameStep, code: CodeId, entry: EntryState, exit: Exit) {
         if step.to == NO_FRAME {
             return;
         }
@@ -348,7 +348,7 @@ impl<'a> Machine<'a> {
     }
     /// Works out a step, and takes it. `false` if the automaton has no such steps.
     #[inline(never)]
-    fn learn(&mut self, (start, end): (u32, u32), code: CodeId, exit: Exit, on: Arrival) -> bool {
+    fn learn(&mut self, (start, end): (u32, u32), code: CodeId, exit: Exit, on: BlockArrival) -> bool {
         let Some(version) = self.shared.image.code(code) else { return false };
         let Some(n) = version.nmethod().filter(|n| n.flaw.is_none()) else { return false };
         if self.automaton.is_full() {
@@ -362,7 +362,7 @@ impl<'a> Machine<'a> {
             let Some(method) = n.method else { return false };
             let entry = self.automaton.add_entry(code, method, Self::tier(n));
             let step = if Self::has_no_frame(n, (from, to), exit) {
-                Step { on, to: NO_FRAME, effect: NOTHING }
+                FrameStep { on, to: NO_FRAME, effect: NOTHING }
             } else {
                 self.interned += 1;
                 self.stack.push(Frame::Interned { code, state: entry.state });
@@ -389,7 +389,13 @@ impl<'a> Machine<'a> {
         true
     }
     /// What the top frame, which is in `state`, does with a block.
-    fn work_out(&mut self, n: &'a NMethod, run: (u32, u32), exit: Exit, (state, on): (u32, Arrival)) -> Step {
+    fn work_out(
+        &mut self,
+        n: &'a NMethod,
+        run: (u32, u32),
+        exit: Exit,
+        (state, on): (u32, BlockArrival),
+    ) -> FrameStep {
         let frame = self.automaton.frames[state as usize].clone();
         let code = frame.code;
         if let Some(top) = self.stack.last_mut() {
@@ -401,7 +407,7 @@ impl<'a> Machine<'a> {
                 Some(Frame::Compiled(next)) => self.automaton.intern(next),
                 _ => state,
             };
-        Step { on, to: next, effect }
+        FrameStep { on, to: next, effect }
     }
 }
 
@@ -417,5 +423,5 @@ fn joined(last: &EventKind, follows: Bci, next: &EventKind) -> Option<EventKind>
     lengthened(last, frame, follows, more)
 }
 
-/// Classes and exits fit into the bits that [`Arrival::new`] has for them.
+/// Classes and exits fit into the bits that [`BlockArrival::new`] has for them.
 const _: () = assert!((Exit::Far as u32) < 1 << 4 && (CodeClass::Transparent as u32) < 1 << 4);
