@@ -13,6 +13,8 @@
 //! initialise classes, link call sites and construct the exceptions that the VM throws. A
 //! deoptimised frame that executes its invoke again has made no call before, either.
 
+use std::cmp::Ordering;
+
 use jportal_bytecode::{Instruction, InvokeRef, MethodTable, Opcode, Shapes, Transfer};
 use jportal_flow::{Entry, EventKind, Exit};
 use jportal_units::{Bci, MethodId};
@@ -83,10 +85,19 @@ impl Sites {
                     self.resume(methods, (*method, *first), &mut report);
                 }
                 let shape = shapes.get(methods, *method);
-                for bci in shape.map_or(&[][..], |s| s.invokes_before((*first, *last))) {
-                    report((*method, *bci), UncalledOutcome::Silent);
+                let invokes = shape.map_or(&[][..], |s| &s.invokes);
+                let from = invokes.partition_point(|bci| bci < first);
+                for &bci in &invokes[from..] {
+                    match bci.cmp(last) {
+                        Ordering::Less => report((*method, bci), UncalledOutcome::Silent),
+                        Ordering::Equal => self.pending = Some((*method, bci)),
+                        Ordering::Greater => break,
+                    }
                 }
-                self.stand_at(methods, (*method, *last));
+                // A shape ends where its code is malformed.
+                if shape.is_none_or(|s| s.malformed) {
+                    self.stand_at(methods, (*method, *last));
+                }
             }
             EventKind::Enter { entry, .. } => self.enter(*entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit, &mut report),

@@ -50,6 +50,9 @@ impl<'c> WindowConsumer<'c> {
 
 impl FlowConsumer for WindowConsumer<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        if self.bounds.is_whole() {
+            return self.to.thread(info);
+        }
         Box::new(WindowSink {
             bounds: self.bounds,
             before: Some(Vec::new()).filter(|_| self.bounds.from.is_some()),

@@ -40,6 +40,8 @@ pub(crate) enum Terminator {
 
 /// A basic block; offsets count from the start of the code cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+// None lies in two cache lines.
+#[repr(align(32))]
 pub(crate) struct BasicBlock {
     /// Offset of the first byte.
     pub start: u32,
@@ -55,6 +57,8 @@ pub(crate) struct BasicBlock {
     pub links: [u32; 2],
     /// The branch that ends the block.
     pub kind: Terminator,
+    /// A leap passes it or ends at it.
+    pub leapt: bool,
 }
 
 impl BasicBlock {
@@ -66,6 +70,7 @@ impl BasicBlock {
         code: CodeId(u32::MAX),
         links: [0; 2],
         kind: Terminator::Stale,
+        leapt: false,
     };
 
     /// Whether the two blocks cause the same packets and the same items.
@@ -116,6 +121,7 @@ pub(crate) fn decode_block(
         code,
         links: [0; 2],
         kind,
+        leapt: false,
     };
     loop {
         let at = decoder.ip();

@@ -19,13 +19,20 @@ pub(crate) struct Cache {
     pub blocks: Vec<BasicBlock>,
     directory: Vec<Option<Box<[u32; PAGE]>>>,
     stale: usize,
+    /// Changes when a block that is part of a leap becomes stale.
+    pub stamp: u32,
 }
 
 impl Cache {
     /// An empty cache for a code cache of `len` bytes.
     pub fn new(len: u64) -> Self {
         let pages = (len as usize).div_ceil(PAGE);
-        Self { blocks: vec![BasicBlock::STALE; 2], directory: (0..pages).map(|_| None).collect(), stale: 0 }
+        Self {
+            blocks: vec![BasicBlock::STALE; 2],
+            directory: (0..pages).map(|_| None).collect(),
+            stale: 0,
+            stamp: 1,
+        }
     }
 
     /// Index of the block at `start`, or [`NONE`].
@@ -57,7 +64,9 @@ impl Cache {
                 for i in at as usize..page_end.min(end as usize) {
                     let index = page[i % PAGE];
                     if index != NONE && self.blocks[index as usize].end > start {
-                        self.blocks[index as usize].kind = Terminator::Stale;
+                        let block = &mut self.blocks[index as usize];
+                        block.kind = Terminator::Stale;
+                        self.stamp = self.stamp.wrapping_add(block.leapt.into());
                         page[i % PAGE] = NONE;
                         self.stale += 1;
                     }
@@ -77,6 +86,7 @@ impl Cache {
         self.blocks.truncate(2);
         self.directory.iter_mut().for_each(|slot| *slot = None);
         self.stale = 0;
+        self.stamp = self.stamp.wrapping_add(1);
     }
 }
 

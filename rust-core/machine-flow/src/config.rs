@@ -63,6 +63,9 @@ pub struct Config {
     pub record_decisions: bool,
     /// Tolerance between the times of changes and of the trace.
     pub slack: Slack,
+    /// Whether to follow each branch by itself. With `false`, the decoder keeps where the outcomes
+    /// of a packet lead from a block. The flow is the same.
+    pub step_by_step: bool,
 }
 
 impl Default for Config {
@@ -75,6 +78,7 @@ impl Default for Config {
             nominal_ratio: None,
             record_decisions: false,
             slack: Slack::default(),
+            step_by_step: false,
         }
     }
 }

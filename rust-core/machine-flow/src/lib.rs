@@ -27,6 +27,7 @@ mod decoder;
 mod error;
 mod image;
 mod item;
+mod leaps;
 #[cfg(feature = "libipt")]
 mod peer;
 mod view;

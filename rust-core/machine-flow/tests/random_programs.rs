@@ -60,6 +60,10 @@ const UNPROVEN: usize = 80;
 
 fn check(run: &SimulatedRun, options: &EncodingOptions, seed: u64) -> Statistics {
     let (items, statistics) = decode(run, config(options), &mut Rng(seed | 1));
+    // The same pieces, each branch by itself.
+    let reference = Config { step_by_step: true, ..config(options) };
+    let expected = decode(run, reference, &mut Rng(seed | 1));
+    assert!(expected == (items.clone(), statistics), "not the flow of single steps: {statistics:?}");
     let (truth, decoded) = (normalised(&run.truth), normalised(&items));
     let first = truth.iter().zip(&decoded).position(|(t, d)| !same(t, d));
     let proven = if run.changes > 0 { truth.len().saturating_sub(UNPROVEN) } else { truth.len() };

@@ -188,6 +188,8 @@ pub(crate) struct CoreStream<'a> {
     pushed: u64,
     /// The stream offset of the piece that was read last, and its bytes.
     bytes: (Option<u64>, Vec<u8>),
+    /// The empty lists of batches that were used up.
+    spare: Vec<Vec<Item>>,
 }
 
 /// How far a core's stream is decoded.
@@ -233,8 +235,17 @@ impl<'a> CoreStream<'a> {
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);
         }
-        let (at, bytes) = Default::default();
-        Self { recording, core, decoder, turns, at, piece: 0, pushed: 0, bytes }
+        let (at, bytes, spare) = Default::default();
+        Self { recording, core, decoder, turns, at, piece: 0, pushed: 0, bytes, spare }
+    }
+    /// Takes the lists of batches that were used up, so that their memory is used again. A list that is
+    /// freed on another thread than that which allocated it makes the heap of both grow.
+    pub(crate) fn reuse(&mut self, lists: impl IntoIterator<Item = Vec<Item>>) {
+        self.spare.extend(lists);
+    }
+    /// Returns the lists that were not needed.
+    pub(crate) fn unused(&mut self) -> Vec<Vec<Item>> {
+        std::mem::take(&mut self.spare)
     }
     /// The next batch; `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<Batch>, Error> {
@@ -261,7 +272,7 @@ impl<'a> CoreStream<'a> {
             left: turn.left,
             continues: turn.continues || !at_end,
         };
-        let mut items = Vec::new();
+        let mut items = self.spare.pop().unwrap_or_default();
         let history = self.recording.history();
         let progress = self.decoder.decode(part, history, &mut items);
         check

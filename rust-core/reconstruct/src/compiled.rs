@@ -27,6 +27,7 @@ const PATCHED_ENTRY: u32 = 5;
 impl<'a> Machine<'a> {
     /// A block of C1 or C2 code.
     pub(crate) fn nmethod_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> Walk<()> {
+        self.unfold();
         let image = self.shared.image;
         let Some(version) = image.code(code) else { return Ok(()) };
         let Some(n) = version.nmethod() else { return Ok(()) };
@@ -35,9 +36,7 @@ impl<'a> Machine<'a> {
         }
         let base = version.range.start.minus(self.shared.cache.start) as u32;
         let (from, to) = (start.wrapping_sub(base), end.wrapping_sub(base));
-        if from < n.verified_entry && to <= n.verified_entry {
-            // This is the inline-cache check before the method's entry; the frame does not
-            // exist yet.
+        if Self::has_no_frame(n, (from, to), exit) {
             return Ok(());
         }
         // The inline-cache check falls through into the verified entry, perhaps inside one
@@ -45,32 +44,42 @@ impl<'a> Machine<'a> {
         let enters = from <= n.verified_entry;
         let resumes = self.resumes_in(code);
         if enters {
-            if exit == Exit::Jump && to.checked_sub(PATCHED_ENTRY) == Some(n.verified_entry) {
-                // The nmethod is not entrant: the call continues in a stub that finds the right
-                // callee.
-                return Ok(());
-            }
             self.enter_compiled(n, code)?;
         } else if n.osr_entry == Some(from) && !resumes {
             self.enter_osr(n, code)?;
         } else if !resumes {
             self.land_in(code, n, from)?;
         }
-        match &n.markers {
-            Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
-            _ => {
-                self.positions(n, from, to, exit);
-                if let Some(trail) = self.trail().filter(|_| from < n.stub) {
-                    trail.run(Run { from, to, exit });
-                }
-            }
-        }
+        self.follow(n, (from, to), exit);
         if exit == Exit::Return {
             // Pops the frame only if its caller is compiled. In the interpreter or the call
             // stub, the landing there pops it.
             self.return_to_compiled();
         }
         Ok(())
+    }
+    /// Whether the block `from..to` is executed before the method's frame exists.
+    pub(crate) fn has_no_frame(n: &NMethod, (from, to): (u32, u32), exit: Exit) -> bool {
+        if from < n.verified_entry && to <= n.verified_entry {
+            // This is the inline-cache check before the method's entry.
+            return true;
+        }
+        // The nmethod is not entrant: the call continues in a stub that finds the right callee.
+        from <= n.verified_entry
+            && exit == Exit::Jump
+            && to.checked_sub(PATCHED_ENTRY) == Some(n.verified_entry)
+    }
+    /// The top frame executes the block `from..to` of its code.
+    pub(crate) fn follow(&mut self, n: &'a NMethod, (from, to): (u32, u32), exit: Exit) {
+        match &n.markers {
+            Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
+            _ => {
+                self.positions(n, from, to, exit);
+                if let Some(trail) = self.trail().filter(|_| from < n.stub) {
+                    trail.run(Run { from, to, exit }, false);
+                }
+            }
+        }
     }
     /// Whether path markers position this code.
     pub(crate) fn uses_markers(&self, n: &NMethod) -> bool {
@@ -81,7 +90,7 @@ impl<'a> Machine<'a> {
         matches!(self.before, Before::Block { exit, code: c, .. }
             if c == code && !matches!(exit, Exit::Call | Exit::IndirectCall | Exit::Return))
     }
-    fn tier(n: &NMethod) -> Tier {
+    pub(crate) fn tier(n: &NMethod) -> Tier {
         if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 }
     }
     fn enter_compiled(&mut self, n: &NMethod, code: CodeId) -> Walk<()> {
@@ -142,6 +151,7 @@ impl<'a> Machine<'a> {
             None => "unknown".into(),
             Some(Frame::Interpreted(f)) => format!("interpreted {}", self.name(f.method)),
             Some(Frame::Compiled(c)) => code(c.code),
+            Some(Frame::Interned { code: c, .. }) => code(*c),
             Some(Frame::Native { method, .. }) => format!("native {}", self.name(*method)),
             Some(Frame::Upcall { .. }) => "a call by the VM".into(),
         }
@@ -172,6 +182,7 @@ impl<'a> Machine<'a> {
     /// A stub runs: if compiled code jumped to it, its frame is marked as left.
     pub(crate) fn stub_after_jump(&mut self) {
         let Before::Block { exit: Exit::Jump, class: CodeClass::NMethod, code } = self.before else { return };
+        self.unfold();
         match self.stack.last_mut() {
             // In a recursion the jump may be that of a callee that never had a frame, because
             // its code is not entrant.

@@ -15,6 +15,7 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::lanes::Lane;
 use crate::stretches::{Blind, Stretch};
+use jportal_machine_flow::Item;
 use jportal_units::Core;
 
 /// The next work of a lane.
@@ -26,6 +27,16 @@ pub(crate) enum LaneWork {
 }
 
 impl LaneWork {
+    /// The list of its batch, empty. The core to whose stream it belongs.
+    fn into_list(self) -> Option<(Core, Vec<Item>)> {
+        match self {
+            Self::Batch(_, Batch { core, mut items, .. }) => {
+                items.clear();
+                Some((core, items))
+            }
+            Self::Blind(_) => None,
+        }
+    }
     /// What it counts for where the work under way is bounded.
     fn weight(&self) -> usize {
         match self {

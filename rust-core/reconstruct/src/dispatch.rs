@@ -8,7 +8,7 @@ use crate::frame::{Frame, Interpreted, Resume};
 use crate::handlers::may_choose;
 use crate::machine::{Machine, push_run};
 use crate::outcome::{BranchOutcomes, next_bci};
-use jportal_bytecode::Opcode;
+use jportal_bytecode::{Opcode, Transfer};
 use jportal_flow::{EventKind, Tier};
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::Template;
@@ -31,6 +31,9 @@ impl Machine<'_> {
             self.outcome = BranchOutcomes::default();
             return Ok(());
         }
+        if self.dispatch_straight(&frame, t) {
+            return Ok(());
+        }
         let (bci, follows) = self.next_position(&frame)?;
         let step = self.step(frame.method, bci)?;
         if step.dispatched != t.java {
@@ -44,6 +47,32 @@ impl Machine<'_> {
         }
         self.begin(frame.method, (bci, follows), t);
         Ok(())
+    }
+    /// The dispatch of a bytecode on which nothing but the bytecode before it decides, and a branch's
+    /// outcome. `false`: it is another one, and nothing was done. Does what [`Self::next_position`]
+    /// and [`Self::begin`] do in that case.
+    #[inline]
+    fn dispatch_straight(&mut self, frame: &Interpreted, t: Template) -> bool {
+        if self.throwing || frame.resume != Resume::Next || self.outcome.reveals() {
+            return false;
+        }
+        let Some((code, at)) = self.shared.maps.of(frame.method).zip(frame.at) else { return false };
+        let Some(step) = code.step(at) else { return false };
+        let bci = match step.transfer {
+            Transfer::None | Transfer::Invoke => step.next,
+            Transfer::Goto | Transfer::Jsr => step.target,
+            Transfer::If => match self.outcome.is_branch_taken() {
+                Some(true) => step.target,
+                Some(false) => step.next,
+                None => return false,
+            },
+            Transfer::Ret | Transfer::Switch | Transfer::Return | Transfer::Throw => return false,
+        };
+        if code.step(bci).is_none_or(|s| s.dispatched != t.java) {
+            return false;
+        }
+        self.execute(frame.method, (bci, Some(at).filter(|_| bci == step.next)), t);
+        true
     }
     /// Dispatch while no interpreted frame is on top.
     fn dispatch_elsewhere(&mut self, t: Template) -> Walk<()> {
@@ -65,8 +94,18 @@ impl Machine<'_> {
         }
         let begun = |f: &Frame| matches!(f, Frame::Interpreted(f) if f.resume == Resume::Reexecute && f.at == Some(bci));
         if caught || !self.stack.last().is_some_and(begun) {
-            self.emit_interpreted(method, bci, follows);
+            return self.execute(method, (bci, follows), t);
         }
+        self.stand_at(method, bci, t);
+    }
+    /// The top frame begins to execute the bytecode at `bci`.
+    #[inline]
+    fn execute(&mut self, method: MethodId, (bci, follows): (Bci, Option<Bci>), t: Template) {
+        self.emit_interpreted(method, bci, follows);
+        self.stand_at(method, bci, t);
+    }
+    #[inline]
+    fn stand_at(&mut self, method: MethodId, bci: Bci, t: Template) {
         let mut at = bci;
         if let Some((offset, _)) = t.second {
             at = Bci(bci.0.wrapping_add(offset.into()));

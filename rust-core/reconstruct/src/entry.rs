@@ -45,6 +45,7 @@ fn is_method_handle_linker(m: &Method) -> bool {
 impl Machine<'_> {
     /// A block of method entry stubs: the stub's address identifies the callee.
     pub(crate) fn method_stub(&mut self, start: u32) -> Walk<()> {
+        self.unfold();
         let address = self.address(start);
         let method =
             self.shared.image.stub_at(address, self.now).ok_or(Contradiction::UnknownStub(address.0))?;
@@ -84,6 +85,7 @@ impl Machine<'_> {
     }
     /// A block of a native wrapper. A block at the wrapper's start is a call.
     pub(crate) fn wrapper_block(&mut self, start: u32, code: CodeId, exit: Exit) -> Walk<()> {
+        self.unfold();
         self.enter_wrapper(start, code)?;
         if exit == Exit::Return && matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
             self.return_to_compiled();

@@ -9,7 +9,7 @@ use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::Marker;
 
 /// A position of an inlined frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Position {
     pub method: MethodId,
     /// `None` before the first bytecode.
@@ -55,7 +55,7 @@ impl Interpreted {
 }
 
 /// A compiled activation with the frames inlined into it.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Compiled {
     pub code: CodeId,
     pub tier: Tier,
@@ -66,7 +66,7 @@ pub(crate) struct Compiled {
 }
 
 /// The last machine block that a compiled frame executed; offsets in the nmethod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Run {
     pub from: u32,
     pub to: u32,
@@ -74,7 +74,7 @@ pub(crate) struct Run {
 }
 
 /// The state of following a compiled frame by path markers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Trail {
     pub last: Option<Run>,
     /// Markers that wait: those of an interrupted block that lie after the interruption, or
@@ -112,7 +112,7 @@ pub(crate) struct Trail {
 }
 
 /// The earlier position at which the interpreter restarts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Restart {
     /// Its scope.
     pub scope: u32,
@@ -124,14 +124,15 @@ impl Trail {
     /// Length of a `jmp rel32`.
     const JUMP: u32 = 5;
 
-    /// The frame executes `run`. Returns the run before it.
-    pub fn run(&mut self, run: Run) -> Option<Run> {
+    /// The frame executes `run`. Returns the run before it. `keeps_jumps`: whether
+    /// [`Self::continues_at_patch`] will be asked.
+    pub fn run(&mut self, run: Run, keeps_jumps: bool) -> Option<Run> {
         let last = self.last.replace(run);
         self.left = false;
         self.returned = last.is_some_and(|l| {
             l.to == run.from && (l.exit == Exit::Call || l.exit == Exit::Cut && self.returned)
         });
-        if run.exit == Exit::Jump {
+        if keeps_jumps && run.exit == Exit::Jump {
             self.jumps = [run.to.checked_sub(Self::JUMP), self.jumps[0]];
         }
         last
@@ -159,6 +160,11 @@ impl Trail {
 pub(crate) enum Frame {
     Interpreted(Interpreted),
     Compiled(Compiled),
+    /// A compiled activation in which the automaton runs: see [`crate::automaton`].
+    Interned {
+        code: CodeId,
+        state: u32,
+    },
     /// A native method: interpreter entry (`None`) or native wrapper.
     Native {
         method: MethodId,

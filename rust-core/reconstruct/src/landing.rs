@@ -145,6 +145,7 @@ impl Machine<'_> {
     /// A stub that removes the compiled frame that jumped to it. A frame that called the stub
     /// stays: the exception comes back to it (`Parse::catch_inline_exceptions`).
     pub(crate) fn unwind_stub(&mut self) -> Walk<()> {
+        self.unfold();
         use crate::machine::Before;
         use crate::tags::CodeClass;
         let from_nmethod = matches!(self.before, Before::Block {

@@ -2,6 +2,7 @@
 
 //! Assigns each stretch to a lane: one machine with its sink per thread.
 
+use crate::automaton::Automaton;
 use crate::batch::Batch;
 use crate::crew::{Crew, LaneWork};
 use crate::machine::{Machine, Shared, StreamPlace};
@@ -37,12 +38,22 @@ fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + '
 }
 
 impl Lane<'_> {
-    /// Does the next work. A watcher of this thread sees the resulting events.
-    pub(crate) fn work(&mut self, work: &LaneWork, watcher: Option<&mut Watcher>) {
+    /// Does the next work. The machine uses the automaton for it. A watcher of this thread sees the
+    /// resulting events.
+    pub(crate) fn work(
+        &mut self,
+        work: &LaneWork,
+        automaton: &mut Box<Automaton>,
+        watcher: Option<&mut Watcher>,
+    ) {
+        std::mem::swap(&mut self.machine.automaton, automaton);
         match work {
             LaneWork::Batch(stretch, batch) => self.take(stretch, batch, watcher),
             LaneWork::Blind(blind) => self.blind(blind),
         }
+        // States have no meaning without their automaton.
+        self.machine.unfold();
+        std::mem::swap(&mut self.machine.automaton, automaton);
     }
     /// Whether the thread has open frames.
     pub(crate) fn has_open_frames(&self) -> bool {

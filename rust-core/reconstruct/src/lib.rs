@@ -6,13 +6,15 @@
 //! [`Recording::decode`] walks the PT streams of all cores and passes each thread's flow to a
 //! consumer. The VM's idioms live in files of their own: `dispatch` (templates), `outcome`
 //! (branches inside a template), `entry` (entries into a method), `landing` (returns and
-//! exceptions), `compiled` (debug-info positions), `deopt` (changes of frame kind).
+//! exceptions), `compiled` (debug-info positions), `deopt` (changes of frame kind). `automaton`
+//! keeps what they do with blocks of compiled code.
 //!
 //! Constraints: memory does not grow with the length of the trace. A contradiction is a
 //! [`jportal_flow::Gap`] in the flow with its place and reason, never a panic and never a
 //! silent guess. Non-goals: filling gaps (that is `infer`), reports.
 #![forbid(unsafe_code)]
 
+mod automaton;
 mod batch;
 mod blind;
 mod code_map;

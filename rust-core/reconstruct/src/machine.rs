@@ -7,6 +7,7 @@
 //! (templates), `entry` (stubs, adapters, call stub), `landing` (returns and exceptions),
 //! `compiled` (positions in nmethods), `deopt` (changes of frame kind).
 
+use crate::automaton::Automaton;
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
@@ -132,6 +133,14 @@ pub(crate) struct Machine<'a> {
     pub(crate) paths: Paths,
     /// An unused list, so that a move need not allocate one.
     pub(crate) spare: Vec<Position>,
+    /// Blocks of compiled code are left to the automaton.
+    pub(crate) automatic: bool,
+    pub(crate) automaton: Box<Automaton>,
+    /// Number of frames in which the automaton runs.
+    pub(crate) interned: usize,
+    /// If the first of the events in `out` is a run: the bytecode just before it in the code, if
+    /// it may have been executed just before.
+    pub(crate) follows: Option<Bci>,
     /// The current code, if its metadata is flawed; the gap that reports this is in the flow.
     flawed: Option<CodeId>,
 }
@@ -161,7 +170,7 @@ pub(crate) fn push_run(
 /// `kind` extended by the bytecodes up to `last`, if `kind` is of the same frame and its last
 /// bytecode is at `end`; otherwise `None`.
 #[inline]
-fn lengthened(
+pub(crate) fn lengthened(
     kind: &EventKind,
     frame: (MethodId, Tier),
     end: Bci,
@@ -211,6 +220,10 @@ impl<'a> Machine<'a> {
             counters: ThreadCounters::default(),
             paths: Paths::default(),
             spare: Vec::new(),
+            automatic: true,
+            automaton: Box::default(),
+            interned: 0,
+            follows: None,
             flawed: None,
         }
     }
@@ -337,6 +350,7 @@ impl<'a> Machine<'a> {
     }
     /// Part of the flow is missing: the stack is not known any more.
     pub(crate) fn lose(&mut self, gap: Gap) {
+        self.unfold();
         self.settle_orphan();
         self.pop_all(FrameExit::Lost);
         self.outcome = BranchOutcomes::default();
@@ -381,6 +395,7 @@ impl<'a> Machine<'a> {
         let class = self.shared.tags.class(code);
         let walked = match class {
             CodeClass::Landmarks => self.landmark_block(start, end, exit),
+            CodeClass::NMethod if self.automatic_block(start, end, code, exit) => Ok(()),
             CodeClass::NMethod => self.nmethod_block(start, end, code, exit),
             CodeClass::NativeWrapper => self.wrapper_block(start, code, exit),
             CodeClass::MethodStubs => self.method_stub(start),
@@ -417,6 +432,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
     fn landmark(&mut self, landmark: Landmark) -> Walk<()> {
+        self.unfold();
         match landmark {
             Landmark::Template(t) => {
                 // Templates jump inside themselves (entries per TosState). Only an indirect
@@ -503,7 +519,8 @@ impl<'a> Machine<'a> {
             }
             Frame::Native { method, .. } => self.emit(EventKind::Leave { method, exit }),
             Frame::Compiled(c) => self.leave_compiled(c, exit),
-            Frame::Upcall { .. } => {}
+            // No frame of the automaton: see [`Machine::unfold`].
+            Frame::Interned { .. } | Frame::Upcall { .. } => {}
         }
     }
     fn leave_compiled(&mut self, c: Compiled, exit: FrameExit) {
@@ -523,6 +540,7 @@ impl<'a> Machine<'a> {
     }
     /// The thread's trace is over.
     pub(crate) fn finish(&mut self) {
+        self.unfold();
         self.settle_orphan();
         self.pop_all(FrameExit::Lost);
     }

@@ -3,11 +3,11 @@
 //! Tests the machine on a hand-made VM: a code cache of 64 KiB with one template per opcode.
 
 use crate::driver::Positions;
-use crate::machine::{Machine, Shared};
+use crate::machine::{Machine, Shared, ThreadCounters};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
-use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Orphan};
+use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Orphan, Provenance};
 use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
@@ -225,15 +225,40 @@ pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
     run_on(vm, script, false)
 }
 
+/// The events of a machine without the automaton. Those of one whose automaton works out all steps,
+/// and of one whose automaton knows them all, are the same.
+fn in_lock_step(shared: &Shared<'_>, script: &Script, runs: bool) -> (Vec<Event>, ThreadCounters) {
+    let mut automaton = Box::default();
+    let [reference, learning, knowing] = [false, true, true].map(|automatic| {
+        let mut machine = Machine::new(shared);
+        (machine.runs, machine.automatic) = (runs, automatic);
+        std::mem::swap(&mut machine.automaton, &mut automaton);
+        script.0.iter().for_each(|i| machine.item(i));
+        // What the frames hold shows when they are given up.
+        let mut out = machine.out.clone();
+        machine.out.clear();
+        machine.finish();
+        out.extend(std::mem::take(&mut machine.out).into_iter().map(|e| Event { provenance: END, ..e }));
+        std::mem::swap(&mut machine.automaton, &mut automaton);
+        (out, machine.counters)
+    });
+    assert_eq!(reference, learning);
+    assert_eq!(reference, knowing);
+    let (mut events, counters) = reference;
+    events.retain(|e| e.provenance != END);
+    (events, counters)
+}
+
+/// Marks the events at the end of a script.
+const END: Provenance = Provenance::Projected { paths: 0 };
+
 /// The same. `sees_addresses_only`: the unit infers the direction of a branch from the address
 /// at which control continued.
 pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
     let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, sees_addresses_only);
     let [alone, in_runs] = [false, true].map(|runs| {
-        let mut machine = Machine::new(&shared);
-        machine.runs = runs;
-        script.0.iter().for_each(|i| machine.item(i));
-        (machine.out, machine.counters.bytecodes)
+        let (out, counters) = in_lock_step(&shared, &script, runs);
+        (out, counters.bytecodes)
     });
     let unrolled: Vec<Event> = in_runs.0.iter().flat_map(|e| unrolled(&shared, e)).collect();
     assert_eq!((&alone.0, alone.1), (&unrolled, in_runs.1), "runs say the same");

@@ -36,7 +36,7 @@ impl<'a> Machine<'a> {
         let Some(trail) = self.trail() else { return };
         let run = Run { from, to, exit };
         let again = n.compiler == compilers::C1 && trail.continues_at_patch(from);
-        let last = trail.run(run);
+        let last = trail.run(run, n.compiler == compilers::C1);
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
@@ -414,6 +414,9 @@ impl<'a> Machine<'a> {
     }
     /// Keeps only the first `length` events. The others are of compiled code of this tier.
     fn take_back(&mut self, length: usize, tier: Tier) {
+        if length == 0 {
+            self.follows = None;
+        }
         for event in self.out.drain(length..) {
             self.counters.bytecodes -= event.kind.bytecodes();
             if let EventKind::Unresolved { cause, .. } = event.kind {

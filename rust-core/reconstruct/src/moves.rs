@@ -303,6 +303,9 @@ impl Machine<'_> {
             if self.runs {
                 let (runs, follows) = hop.runs();
                 let mut follows = ends.0.filter(|_| follows);
+                if self.out.is_empty() && !path.is_empty() {
+                    self.follows = follows;
+                }
                 runs.for_each(|run| push_run(&mut self.out, (method, way.tier), run, follows.take()));
                 return true;
             }

@@ -84,6 +84,11 @@ impl BranchOutcomes {
     pub(crate) fn is_branch_taken(&self) -> Option<bool> {
         self.first().map(|jumped| !jumped)
     }
+    /// Whether a value was revealed.
+    #[inline]
+    pub(crate) fn reveals(&self) -> bool {
+        self.revealed.is_some()
+    }
     /// The value revealed for `what`.
     pub(crate) fn value(&self, what: Reveal) -> Option<u64> {
         self.revealed.filter(|r| r.0 == what).map(|r| r.1)

@@ -11,6 +11,7 @@ use jportal_vm_image::{CodeBody, Landmark, VmImage};
 
 /// How the blocks of a code version are interpreted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum CodeClass {
     /// Interpreter or stub: its addresses are looked up among the landmarks.
     Landmarks,

@@ -20,7 +20,7 @@ pub struct Context {
 }
 
 /// What control reaches at a marker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Marker {
     /// The bytecode block at `bci` of the frame `context` begins.
     Block {

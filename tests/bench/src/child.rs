@@ -16,15 +16,15 @@ pub struct Used {
     pub cpu: Duration,
     /// Largest resident set, bytes.
     pub peak: u64,
-    /// Everything that it wrote to standard output.
+    /// Everything that it wrote to standard output, if that was piped.
     pub stdout: String,
 }
 
-/// Runs `command` to its end. Returns an error if it fails.
-pub fn run(command: &mut Command) -> Result<Used> {
+/// Runs `command`, whose standard output is `output`, to its end. Returns an error if it fails.
+pub fn run(command: &mut Command, output: Stdio) -> Result<Used> {
     let name = format!("{command:?}");
     let start = Instant::now();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).spawn();
     let mut child = child.with_context(|| name.clone())?;
     let mut stderr = child.stderr.take().context("no stderr")?;
     let errors = std::thread::spawn(move || {
@@ -32,7 +32,9 @@ pub fn run(command: &mut Command) -> Result<Used> {
         stderr.read_to_string(&mut text).map(|_| text)
     });
     let mut stdout = String::new();
-    child.stdout.take().context("no stdout")?.read_to_string(&mut stdout)?;
+    if let Some(mut from) = child.stdout.take() {
+        from.read_to_string(&mut stdout)?;
+    }
     let (status, usage) = wait(child.id())?;
     let wall = start.elapsed();
     if status != 0 {

@@ -22,6 +22,7 @@ use jportal_reconstruct::Recording;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use whole::{Contents, Whole};
 
 /// The measurement of one decoder.
 pub struct Row {
@@ -100,12 +101,14 @@ fn decode(path: &Path, json: bool) -> Result<Value> {
     drop(traces);
     let jportal =
         std::env::var_os("JPORTAL").map_or_else(|| PathBuf::from("build/bin/jportal"), PathBuf::from);
-    let whole = whole::measure(&jportal, path)?;
+    let (contents, whole) = whole::measure(&jportal, path)?;
     if !json {
-        print_decode(path, &rows, &whole);
+        print_decode(path, &rows, &contents, &whole);
     }
+    let blocks = blocks(&rows);
     let rows: Vec<Value> = rows.iter().map(row_json).collect();
-    Ok(json!({"capture": path.display().to_string(), "decoders": rows, "whole": whole_json(&whole)}))
+    Ok(json!({"capture": path.display().to_string(), "decoders": rows, "contents": contents_json(&contents),
+        "commands": whole.iter().map(|w| whole_json(w, &contents, blocks)).collect::<Vec<_>>()}))
 }
 
 fn row_json(r: &Row) -> Value {
@@ -113,15 +116,31 @@ fn row_json(r: &Row) -> Value {
     json!({"what": r.what, "bytes": r.bytes, "cpu_s": r.time.as_secs_f64(), "mb_per_s": r.rate(), "counts": counts})
 }
 
-fn whole_json(w: &whole::Whole) -> Value {
-    let cpu = w.cpu.as_secs_f64();
-    json!({"pt_bytes": w.pt_bytes, "bytecodes": w.bytecodes, "cores": w.cores, "errors": w.errors,
-        "cpu_s": cpu, "wall_s": w.wall.as_secs_f64(), "peak_bytes": w.peak,
-        "mb_per_cpu_s": w.pt_bytes as f64 / 1e6 / cpu, "bytecodes_per_cpu_s": w.bytecodes as f64 / cpu})
+/// The machine blocks of the capture.
+fn blocks(rows: &[Row]) -> u64 {
+    let all = rows.iter().flat_map(|r| &r.counts);
+    all.filter(|(what, _)| *what == "blocks").map(|(_, n)| *n).next().unwrap_or(0)
 }
 
-fn print_decode(path: &Path, rows: &[Row], w: &whole::Whole) {
-    println!("{} ({:.1} MB of PT)", path.display(), w.pt_bytes as f64 / 1e6);
+fn contents_json(c: &Contents) -> Value {
+    json!({"pt_bytes": c.pt_bytes, "bytecodes": c.bytecodes, "cores": c.cores, "errors": c.errors})
+}
+
+fn whole_json(w: &Whole, c: &Contents, blocks: u64) -> Value {
+    let cpu = w.used.cpu.as_secs_f64();
+    json!({"what": w.what, "cpu_s": cpu, "wall_s": w.used.wall.as_secs_f64(), "peak_bytes": w.used.peak,
+        "mb_per_cpu_s": c.pt_bytes as f64 / 1e6 / cpu, "bytecodes_per_cpu_s": c.bytecodes as f64 / cpu,
+        "ns_per_block": cpu * 1e9 / blocks.max(1) as f64})
+}
+
+fn print_decode(path: &Path, rows: &[Row], contents: &Contents, whole: &[Whole]) {
+    let (megabytes, blocks) = (contents.pt_bytes as f64 / 1e6, blocks(rows));
+    println!(
+        "{} ({megabytes:.1} MB of PT, {blocks} blocks, {} bytecodes, {} errors)",
+        path.display(),
+        contents.bytecodes,
+        contents.errors
+    );
     for (i, r) in rows.iter().enumerate() {
         // The first row of each kind is JPortal's; the others are compared with it.
         let kind = |r: &Row| r.what.split(':').next().unwrap_or_default().to_owned();
@@ -129,15 +148,20 @@ fn print_decode(path: &Path, rows: &[Row], w: &whole::Whole) {
         let counts: Vec<String> = r.counts.iter().map(|(k, v)| format!("{v} {k}")).collect();
         println!("  {:<54}{:>8.1} MB/s {:>6.2}x  {}", r.what, r.rate(), r.rate() / ours, counts.join(", "));
     }
-    let cpu = w.cpu.as_secs_f64();
-    println!(
-        "  {:<54}{:>8.1} MB/s          {:.1} M bytecodes/s, peak {} MB, {} errors",
-        "whole decode: packets to bytecode flow (jportal info)",
-        w.pt_bytes as f64 / 1e6 / cpu,
-        w.bytecodes as f64 / 1e6 / cpu,
-        w.peak >> 20,
-        w.errors
-    );
+    // The packet decoder is the measure of the others.
+    let packets = rows.first().map_or(f64::NAN, Row::rate);
+    for w in whole {
+        let cpu = w.used.cpu.as_secs_f64();
+        println!(
+            "  {:<54}{:>8.1} MB/s  1/{:<5.1} {:.1} M bytecodes/s, {:.1} ns per block, peak {} MB",
+            w.what,
+            megabytes / cpu,
+            packets / (megabytes / cpu),
+            contents.bytecodes as f64 / 1e6 / cpu,
+            cpu * 1e9 / blocks.max(1) as f64,
+            w.used.peak >> 20
+        );
+    }
 }
 
 fn vm_cost(root: &Path, rounds: usize, vms: &[String], json: bool) -> Result<()> {

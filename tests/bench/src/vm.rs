@@ -11,7 +11,7 @@
 use crate::child::{Used, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A VM and its flags.
 struct Vm {
@@ -95,10 +95,12 @@ fn vms(root: &Path, work: &Path) -> Vec<Vm> {
 /// Runs the program on one VM, once for each kind of measure. Returns the figures in the order of
 /// [`MEASURES`].
 fn round(vm: &Vm, program: &Workload) -> Result<[f64; MEASURES.len()]> {
-    let Used { cpu, peak, .. } = run(command(vm, program).args(&program.main))?;
-    let steady = run(command(vm, program).arg("Steady").arg(program.rounds.to_string()).args(&program.main))?;
+    let Used { cpu, peak, .. } = run(command(vm, program).args(&program.main), Stdio::piped())?;
+    let mut steady = command(vm, program);
+    steady.arg("Steady").arg(program.rounds.to_string()).args(&program.main);
+    let steady = run(&mut steady, Stdio::piped())?;
     let median: f64 = steady.stdout.trim().parse().context("Steady's output")?;
-    let timed = run(command(vm, program).arg("-XX:+CITime").args(&program.main))?;
+    let timed = run(command(vm, program).arg("-XX:+CITime").args(&program.main), Stdio::piped())?;
     let of = |compiler| {
         let speed = compile_speed(&timed.stdout, compiler).context("no compile times from -XX:+CITime")?;
         anyhow::Ok(1e6 / speed)
@@ -138,10 +140,9 @@ fn programs(root: &Path, steady: &Path) -> [Workload; 2] {
 
 fn compile(root: &Path, work: &Path) -> Result<PathBuf> {
     let classes = work.join("steady");
-    run(Command::new(root.join("build/jdk/bin/javac"))
-        .args(["-encoding", "UTF-8", "-d"])
-        .arg(&classes)
-        .arg(root.join("tests/bench/java/Steady.java")))?;
+    let mut javac = Command::new(root.join("build/jdk/bin/javac"));
+    javac.args(["-encoding", "UTF-8", "-d"]).arg(&classes).arg(root.join("tests/bench/java/Steady.java"));
+    run(&mut javac, Stdio::piped())?;
     Ok(classes)
 }
 

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The whole decoding to bytecode flow, through the `jportal` command.
+//! The whole decoding, from packets to what people ask, through the `jportal` command.
 
-use crate::child::run;
+use crate::child::{Used, run};
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 const ROUNDS: usize = 3;
 
-/// The figures of one run of `jportal info`.
-pub struct Whole {
+/// The commands that are measured: name and arguments. All of them decode with one thread.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("jportal info", &["info", "--json"]),
+    ("jportal report hot-methods", &["report", "hot-methods"]),
+    ("jportal report coverage", &["report", "coverage"]),
+    ("jportal report calls", &["report", "calls"]),
+    ("jportal print --level call", &["print", "--level", "call"]),
+];
+
+/// The figures of one capture, as `jportal info` counts them.
+pub struct Contents {
     /// Bytes of trace.
     pub pt_bytes: u64,
     /// Decoded bytecodes.
@@ -20,33 +28,47 @@ pub struct Whole {
     pub cores: u64,
     /// Errors of the machine flow and of the reconstruction.
     pub errors: u64,
-    /// User and system time.
-    pub cpu: Duration,
-    /// Elapsed time.
-    pub wall: Duration,
-    /// Largest resident set, bytes.
-    pub peak: u64,
 }
 
-/// Decodes `capture` `ROUNDS` times and returns the best round.
-pub fn measure(jportal: &Path, capture: &Path) -> Result<Whole> {
-    let mut best: Option<Whole> = None;
+/// The best run of one command.
+pub struct Whole {
+    /// The command.
+    pub what: &'static str,
+    /// What it used.
+    pub used: Used,
+}
+
+/// Runs each command `ROUNDS` times on `capture`.
+pub fn measure(jportal: &Path, capture: &Path) -> Result<(Contents, Vec<Whole>)> {
+    let all: Result<Vec<Whole>> = COMMANDS.iter().map(|c| best(jportal, c, capture)).collect();
+    let all = all?;
+    let stdout = all.first().map_or("", |info| &info.used.stdout);
+    let info: serde_json::Value = serde_json::from_str(stdout).context("jportal info --json")?;
+    let number = |v: &serde_json::Value| v.as_u64().unwrap_or(0);
+    let contents = Contents {
+        pt_bytes: number(&info["pt_bytes"]),
+        bytecodes: number(&info["bytecodes"]),
+        cores: number(&info["cores"]),
+        errors: number(&info["errors"]["native_flow"]) + number(&info["errors"]["reconstruct"]),
+    };
+    Ok((contents, all))
+}
+
+fn best(
+    jportal: &Path,
+    &(what, arguments): &(&'static str, &'static [&'static str]),
+    capture: &Path,
+) -> Result<Whole> {
+    let mut best: Option<Used> = None;
     for _ in 0..ROUNDS {
-        let used = run(Command::new(jportal).args(["info", "--json"]).arg(capture))?;
-        let info: serde_json::Value = serde_json::from_str(&used.stdout).context("jportal info --json")?;
-        let number = |v: &serde_json::Value| v.as_u64().unwrap_or(0);
-        let whole = Whole {
-            pt_bytes: number(&info["pt_bytes"]),
-            bytecodes: number(&info["bytecodes"]),
-            cores: number(&info["cores"]),
-            errors: number(&info["errors"]["native_flow"]) + number(&info["errors"]["reconstruct"]),
-            cpu: used.cpu,
-            wall: used.wall,
-            peak: used.peak,
-        };
-        if best.as_ref().is_none_or(|b| whole.cpu < b.cpu) {
-            best = Some(whole);
+        let mut command = Command::new(jportal);
+        command.args(arguments).arg(capture).args(["--jobs", "1"]);
+        // What is printed may be larger than memory.
+        let output = if arguments[0] == "print" { Stdio::null() } else { Stdio::piped() };
+        let used = run(&mut command, output)?;
+        if best.as_ref().is_none_or(|b| used.cpu < b.cpu) {
+            best = Some(used);
         }
     }
-    best.context("no rounds")
+    Ok(Whole { what, used: best.context("no rounds")? })
 }

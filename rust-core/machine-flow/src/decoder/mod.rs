@@ -19,6 +19,7 @@ use crate::config::{Config, Progress, Stretch};
 use crate::error::Error;
 use crate::image::CodeHistory;
 use crate::item::{Item, MachineGap, MachineGapReason};
+use crate::leaps::Leaps;
 use crate::view::View;
 use choice::{Choice, Trouble, Window};
 use doubt::Doubt;
@@ -141,6 +142,7 @@ pub struct CoreDecoder {
     state: DecoderState,
     view: View,
     cache: Cache,
+    leaps: Leaps,
     items: Vec<Item>,
     /// Items handed out so far.
     handed: u64,
@@ -186,6 +188,7 @@ impl CoreDecoder {
             state: DecoderState::new(),
             view: View::new(range.len()),
             cache: Cache::new(range.len()),
+            leaps: Leaps::new(),
             items: Vec::new(),
             handed: 0,
             full_at: BATCH,

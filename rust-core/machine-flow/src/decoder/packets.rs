@@ -61,8 +61,10 @@ impl CoreDecoder {
         }
         self.pass_to(self.state.sent, image);
         self.state.tnt = tnt.bits;
-        self.state.outcomes = tnt.len;
-        self.walk_outcomes(image)?;
+        if self.config.step_by_step || !self.leap(tnt) {
+            self.state.outcomes = tnt.len;
+            self.walk_outcomes(image)?;
+        }
         self.state.sent = self.state.clock.now();
         Ok(())
     }

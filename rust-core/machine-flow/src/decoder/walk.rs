@@ -12,7 +12,9 @@ use crate::config::PopRule;
 use crate::error::Error;
 use crate::image::CodeHistory;
 use crate::item::{Exit, Item, Target};
+use crate::leaps::LeapBlock;
 use crate::view::Recent;
+use jportal_pt_packet::Tnt;
 use jportal_units::{Address, StreamOffset};
 
 /// Maximal number of consecutive direct branches without a packet.
@@ -35,6 +37,25 @@ impl CoreDecoder {
         self.walk_outcomes(image)
     }
 
+    /// Uses up the outcomes of a packet at once. `false`: this is not possible, and nothing was done.
+    #[inline]
+    pub(super) fn leap(&mut self, tnt: Tnt) -> bool {
+        let Some(leap) = self.leaps.find(&mut self.cache, self.state.block, tnt) else { return false };
+        let blocks = self.leaps.blocks(&leap);
+        self.items.extend(blocks.iter().map(LeapBlock::item));
+        if leap.calls {
+            for block in blocks.iter().filter(|b| b.calls) {
+                if self.config.return_compression.is_some() {
+                    self.state.stack.push(block.end);
+                }
+                self.state.calls.push(block.end);
+            }
+        }
+        self.state.blocks += u64::from(leap.len);
+        (self.state.block, self.state.ip) = (leap.to, leap.ip);
+        true
+    }
+
     /// Uses up TNT outcomes, until none is left or a branch needs a TIP.
     #[inline]
     pub(super) fn walk_outcomes(&mut self, image: &CodeHistory) -> Result<(), Error> {
@@ -42,6 +63,8 @@ impl CoreDecoder {
         let mut outcomes = self.state.outcomes;
         let mut index = self.state.block;
         let mut steps = 0;
+        // The block before, and the link that led from it here.
+        let mut before = (NONE, 0);
         while outcomes > 0 {
             let block = self.cache.blocks[index as usize];
             let (exit, side) = match block.kind {
@@ -57,7 +80,15 @@ impl CoreDecoder {
                     }
                     self.state.outcomes = outcomes;
                     self.state.block = NONE;
+                    let stale = index;
                     index = self.resolve(image)?;
+                    // The link need not lead to the stale block any more.
+                    if let (from @ 2.., side) = before
+                        && index > SCRATCH
+                        && self.cache.blocks[from as usize].links[side] == stale
+                    {
+                        self.cache.blocks[from as usize].links[side] = index;
+                    }
                     continue;
                 }
                 Terminator::Return if self.config.return_compression.is_some() => {
@@ -85,6 +116,7 @@ impl CoreDecoder {
                     self.direct(&block)?
                 }
             };
+            before = (index, side);
             index = block.links[side];
             if index == NONE {
                 self.state.outcomes = outcomes;

@@ -3,6 +3,7 @@
 //! A crew of one: the calling thread does all work when it is given.
 
 use super::{Crew, LaneWork};
+use crate::automaton::Automaton;
 use crate::batch::{Batch, CoreStream};
 use crate::error::Error;
 use crate::lanes::Lane;
@@ -24,12 +25,13 @@ pub(crate) struct Alone<'a, 'w> {
     sources: HashMap<u32, BatchSource<'a>>,
     lanes: Vec<Lane<'a>>,
     watcher: Option<&'w mut Watcher>,
+    automaton: Box<Automaton>,
 }
 
 impl<'a, 'w> Alone<'a, 'w> {
     /// A crew for the cores of a recording. `watcher` sees the steps of its thread.
     pub(crate) fn new(sources: HashMap<u32, BatchSource<'a>>, watcher: Option<&'w mut Watcher>) -> Self {
-        Self { sources, lanes: Vec::new(), watcher }
+        Self { sources, lanes: Vec::new(), watcher, automaton: Box::default() }
     }
 }
 
@@ -47,7 +49,12 @@ impl<'a> Crew<'a> for Alone<'a, '_> {
     }
     fn give(&mut self, lane: usize, work: LaneWork) {
         if let Some(lane) = self.lanes.get_mut(lane) {
-            lane.work(&work, self.watcher.as_deref_mut());
+            lane.work(&work, &mut self.automaton, self.watcher.as_deref_mut());
+        }
+        if let Some((core, list)) = work.into_list()
+            && let Some(BatchSource::Stream(stream)) = self.sources.get_mut(&core.0)
+        {
+            stream.reuse([list]);
         }
     }
     fn has_open_frames(&mut self, lane: usize) -> bool {

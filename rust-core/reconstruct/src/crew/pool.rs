@@ -17,9 +17,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Crew, LaneWork};
+use crate::automaton::Automaton;
 use crate::batch::{Batch, CoreStream};
 use crate::error::Error;
 use crate::lanes::Lane;
+use jportal_machine_flow::Item;
 use jportal_units::Core;
 
 /// The weight of the batches that all cores together may decode ahead.
@@ -52,6 +54,8 @@ struct PoolState<'a> {
     wanted: Option<usize>,
     /// The weight of the work that the lanes have not done.
     pending: usize,
+    /// The empty lists of batches that lanes have used up, for the streams.
+    lists: Vec<Vec<Item>>,
     /// No worker takes another task.
     closed: bool,
     /// The panic of a task.
@@ -87,11 +91,11 @@ enum Task<'a> {
 /// A task that has run.
 enum Done<'a> {
     Core(usize, Box<CoreStream<'a>>, Vec<Batch>, Result<bool, Error>),
-    Lane(usize, Box<Lane<'a>>, usize),
+    Lane(usize, Box<Lane<'a>>, usize, Vec<Vec<Item>>),
 }
 
 impl<'a> Task<'a> {
-    fn run(self) -> Done<'a> {
+    fn run(self, automaton: &mut Box<Automaton>) -> Done<'a> {
         match self {
             Self::Core(n, mut stream) => {
                 let mut batches = Vec::new();
@@ -100,8 +104,9 @@ impl<'a> Task<'a> {
             }
             Self::Lane(n, mut lane, work) => {
                 let weight = work.iter().map(LaneWork::weight).sum();
-                work.iter().for_each(|w| lane.work(w, None));
-                Done::Lane(n, lane, weight)
+                work.iter().for_each(|w| lane.work(w, automaton, None));
+                let lists = work.into_iter().filter_map(LaneWork::into_list).map(|(_, list)| list).collect();
+                Done::Lane(n, lane, weight, lists)
             }
         }
     }
@@ -134,11 +139,14 @@ impl<'a> PoolState<'a> {
         self.core(n)
     }
     fn core(&mut self, n: usize) -> Option<Task<'a>> {
-        self.cores[n].stream.take().map(|stream| Task::Core(n, stream))
+        let mut stream = self.cores[n].stream.take()?;
+        stream.reuse(self.lists.drain(..));
+        Some(Task::Core(n, stream))
     }
     fn put_back(&mut self, done: Done<'a>, ahead: usize) {
         match done {
-            Done::Core(n, stream, batches, ended) => {
+            Done::Core(n, mut stream, batches, ended) => {
+                self.lists.append(&mut stream.unused());
                 let task = &mut self.cores[n];
                 task.weight += batches.iter().map(Batch::weight).sum::<usize>();
                 task.batches.extend(batches);
@@ -152,7 +160,8 @@ impl<'a> PoolState<'a> {
                     self.ready_cores.push_back(n);
                 }
             }
-            Done::Lane(n, lane, weight) => {
+            Done::Lane(n, lane, weight, lists) => {
+                self.lists.extend(lists);
                 self.pending -= weight;
                 let task = &mut self.lanes[n];
                 task.lane = Some(lane);
@@ -190,6 +199,7 @@ impl<'a> Workers<'a> {
     }
     /// Runs tasks until the work has ended.
     pub(crate) fn run(&self) {
+        let mut automaton = Box::default();
         let mut state = self.lock();
         while !state.closed {
             let Some(task) = state.next() else {
@@ -198,7 +208,7 @@ impl<'a> Workers<'a> {
             };
             drop(state);
             // A task that panics is lost, and so is the decode: the driver passes the panic on.
-            let done = catch_unwind(AssertUnwindSafe(|| task.run()));
+            let done = catch_unwind(AssertUnwindSafe(|| task.run(&mut automaton)));
             state = self.lock();
             match done {
                 Ok(done) => state.put_back(done, self.ahead),
