@@ -249,17 +249,11 @@ pub enum CodeStep {
 }
 
 /// Where compiled code was left for good. The offsets are those from the code's first byte.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CodeStop {
-    /// At a call that returns to `returns`. `from`: the first instruction of the machine block
-    /// that ends with the call. The call is one of the uncommon trap, or it returned to code
-    /// that was not valid any more.
-    Call {
-        /// The block's first instruction.
-        from: u32,
-        /// The call's return address.
-        returns: u32,
-    },
+    /// At the call with this return address. It is a call for an uncommon trap, or it returned to
+    /// code that was not valid any more.
+    Call(u32),
     /// Before the instruction at this offset: it faulted, or it is a safepoint poll.
     Before(u32),
     /// By another kind of transfer, in the block that ends at this offset.
@@ -350,5 +344,16 @@ pub trait FlowConsumer {
     /// to.
     fn has_enough(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_small() {
+        // Flows have billions of events, and steps of code must not make them larger.
+        assert_eq!((size_of::<EventKind>(), size_of::<Event>()), (16, 24));
     }
 }

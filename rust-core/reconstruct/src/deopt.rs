@@ -32,7 +32,7 @@ impl Machine<'_> {
         }
         let Some(Frame::Compiled(c)) = self.stack.pop() else { return };
         let stop = c.trail.last.map(|run| match run.exit {
-            Exit::Call | Exit::IndirectCall => CodeStop::Call { from: run.from, returns: run.to },
+            Exit::Call | Exit::IndirectCall => CodeStop::Call(run.to),
             Exit::Cut => CodeStop::Before(run.to),
             _ => CodeStop::Other(run.to),
         });

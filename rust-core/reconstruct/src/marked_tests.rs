@@ -722,7 +722,7 @@ fn steps_of_code_name_the_code_and_where_it_was_left() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 10)])], &[], &[(0x18, 0, 10)], &[]);
     let s = start().nm(0, 8, Exit::Taken).nm(0x10, 0x18, Exit::Call);
     let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump);
-    let stop = Some(CodeStop::Call { from: 0x10, returns: 0x18 });
+    let stop = Some(CodeStop::Call(0x18));
     let steps = [(1, CodeStep::Entered(code)), (4, CodeStep::Deoptimised { code, stop })];
     assert_eq!(code_steps(&vm, &s), steps);
 }
