@@ -21,6 +21,7 @@ pub mod diff;
 pub mod execution;
 mod hidden;
 pub mod hot;
+pub mod jit;
 mod known;
 pub mod latency;
 pub mod metrics;

@@ -225,8 +225,8 @@ impl PrintedThread {
         let resumed = self.resumed;
         self.resumed = match kind {
             EventKind::Bytecode { .. } => false,
-            // Time has no effect on blocks.
-            EventKind::Time(_) => resumed,
+            // Time and steps of code have no effect on blocks.
+            EventKind::Time(_) | EventKind::Code(_) => resumed,
             _ => true,
         };
         visible(&self.shared, kind, before, after, resumed)
@@ -321,7 +321,8 @@ fn visible(
             (format!("    ? {}{went}", Opcode(*opcode).name()), 0)
         }
         EventKind::Gap(gap) => (gap_text(gap), 0),
-        EventKind::Time(_) => return None,
+        // No printer takes steps of code.
+        EventKind::Time(_) | EventKind::Code(_) => return None,
     })
 }
 
@@ -352,7 +353,7 @@ fn fields(s: &PrinterContext, kind: &EventKind, o: &mut Map<String, Value>) {
             put("line", s.line(*method, *bci).into());
             put("tier", tier.name().into());
         }
-        EventKind::Run { .. } => {}
+        EventKind::Run { .. } | EventKind::Code(_) => {}
         EventKind::Catch { method, bci } => {
             put("event", "catch".into());
             put("method", s.method(*method).into());

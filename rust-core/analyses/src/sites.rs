@@ -108,7 +108,7 @@ impl Sites {
             }
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
             EventKind::Gap(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => self.pending = None,
-            EventKind::Time(_) => {}
+            EventKind::Time(_) | EventKind::Code(_) => {}
         }
     }
     /// The top frame executes a bytecode after its invoke.

@@ -37,6 +37,9 @@ impl FlowConsumer for Unrolled<'_> {
     fn takes_runs(&self) -> bool {
         true
     }
+    fn takes_code(&self) -> bool {
+        self.to.takes_code()
+    }
     fn has_enough(&self) -> bool {
         self.to.has_enough()
     }

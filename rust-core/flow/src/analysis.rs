@@ -69,6 +69,12 @@ pub trait Analysis: Send + Sync + 'static {
     fn takes_runs(&self) -> bool {
         true
     }
+
+    /// Whether the analysis needs [steps of code](crate::EventKind::Code). One that does not
+    /// may receive them if it runs beside one that does.
+    fn takes_code(&self) -> bool {
+        false
+    }
 }
 
 /// The state of an analysis for one thread, with what it said last.
@@ -113,6 +119,9 @@ impl<A: Analysis, B: Analysis> Analysis for (A, B) {
     fn takes_runs(&self) -> bool {
         self.0.takes_runs() && self.1.takes_runs()
     }
+    fn takes_code(&self) -> bool {
+        self.0.takes_code() || self.1.takes_code()
+    }
 }
 
 /// An analysis that may be absent. The absent one needs no events.
@@ -135,6 +144,9 @@ impl<A: Analysis> Analysis for Option<A> {
     }
     fn takes_runs(&self) -> bool {
         self.as_ref().is_none_or(Analysis::takes_runs)
+    }
+    fn takes_code(&self) -> bool {
+        self.as_ref().is_some_and(Analysis::takes_code)
     }
 }
 
@@ -213,6 +225,9 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
     }
     fn takes_runs(&self) -> bool {
         self.analysis.takes_runs()
+    }
+    fn takes_code(&self) -> bool {
+        self.analysis.takes_code()
     }
     fn has_enough(&self) -> bool {
         !self.wanted.all.load(Ordering::Relaxed)

@@ -29,7 +29,7 @@ pub use analysis::{Analysis, Enough, Member, run, run_on};
 pub use bounded::{HungUp, Receiver, Sender, bounded};
 pub use cause::{Cause, UnresolvedCounts};
 pub use gap::{FlowFault, Gap, GapReason, MachineFault};
-use jportal_units::{Bci, MethodId, Tid, Tsc};
+use jportal_units::{Bci, CodeId, MethodId, Tid, Tsc};
 pub use relay::relayed;
 pub use stack::{Frame, Stack};
 pub use tally::{Exclude, Tally};
@@ -205,6 +205,9 @@ pub enum EventKind {
     /// resumed. Neither its method nor its position is known. The frame lies below all frames
     /// that were entered since then. When it returns, its caller takes its place.
     Orphan(Orphan),
+    /// Which compiled code executes the top frame. Only consumers that [take
+    /// code](FlowConsumer::takes_code) receive it.
+    Code(CodeStep),
     /// Time advances: the events that follow happened at or after `tsc`.
     Time(Tsc),
     /// Nothing is known for a part of the flow.
@@ -226,6 +229,35 @@ pub enum Orphan {
     /// The frame threw an exception, or received one from its callee. The next bytecode is that
     /// of a handler, in this frame or in a frame below it.
     Throw,
+}
+
+/// A step between compiled code and other kinds of execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CodeStep {
+    /// The top frame, which an [`EventKind::Enter`] has just pushed, is one of this code. So are
+    /// the frames that are inlined into it. They are pushed by a call in the code's own tier, or
+    /// as found, and no event of this kind follows.
+    Entered(CodeId),
+    /// The interpreter continues the frames of this code. An [`EventKind::Leave`] with
+    /// [`Exit::Replaced`] of each of them follows.
+    Deoptimised {
+        /// The code.
+        code: CodeId,
+        /// How it was left; `None` if that was not seen.
+        stop: Option<CodeStop>,
+    },
+}
+
+/// Where compiled code was left for good. The offsets are those from the code's first byte.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CodeStop {
+    /// At the call with this return address. It is a call for an uncommon trap, or it returned to
+    /// code that was not valid any more.
+    Call(u32),
+    /// Before the instruction at this offset: it faulted, or it is a safepoint poll.
+    Before(u32),
+    /// By another kind of transfer, in the block that ends at this offset.
+    Other(u32),
 }
 
 /// An event with its provenance.
@@ -301,10 +333,27 @@ pub trait FlowConsumer {
     fn takes_runs(&self) -> bool {
         false
     }
+    /// Whether events may be [steps of code](EventKind::Code). Without them, the flow is the same.
+    /// A consumer that passes events on returns the answer of the consumer that it passes them
+    /// to.
+    fn takes_code(&self) -> bool {
+        false
+    }
     /// Whether no more events of any thread are needed, so that the producer may stop early. A
     /// consumer that passes events on may return the answer of the consumer that it passes them
     /// to.
     fn has_enough(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_small() {
+        // Flows have billions of events, and steps of code must not make them larger.
+        assert_eq!((size_of::<EventKind>(), size_of::<Event>()), (16, 24));
     }
 }

@@ -59,7 +59,11 @@ impl Stack {
             }
             EventKind::Run { method, last, .. } => self.at(*method, *last),
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
-            EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+            EventKind::Gap(_)
+            | EventKind::Time(_)
+            | EventKind::Unresolved { .. }
+            | EventKind::Orphan(_)
+            | EventKind::Code(_) => {}
         }
     }
     fn push(&mut self, method: MethodId, entry: Entry) {

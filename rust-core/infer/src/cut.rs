@@ -194,7 +194,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 self.piece.marks.push((at, tsc.get()));
             }
             EventKind::Orphan(Orphan::Bytecode { .. }) => self.orphans += 1,
-            EventKind::Catch { .. } | EventKind::Orphan(_) => {}
+            EventKind::Catch { .. } | EventKind::Orphan(_) | EventKind::Code(_) => {}
         }
         self.number += 1;
     }

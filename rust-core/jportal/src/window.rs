@@ -66,6 +66,9 @@ impl FlowConsumer for WindowConsumer<'_> {
         // A bound may be the number of any bytecode.
         !self.bounds.number_events() && self.to.takes_runs()
     }
+    fn takes_code(&self) -> bool {
+        self.to.takes_code()
+    }
     // The end of the range does not end the decode: its figures are those of the whole trace.
     fn has_enough(&self) -> bool {
         self.to.has_enough()
@@ -125,7 +128,8 @@ impl WindowSink {
                 self.ended = true;
                 return begin.min(at)..at;
             }
-            self.number += 1;
+            // Numbers are those of a flow without steps of code.
+            self.number += u64::from(!matches!(event.kind, EventKind::Code(_)));
         }
         begin..events.len()
     }

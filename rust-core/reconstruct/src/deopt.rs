@@ -5,7 +5,8 @@
 use crate::contradiction::Walk;
 use crate::frame::{Compiled, Frame, Interpreted, Position, Resume};
 use crate::machine::Machine;
-use jportal_flow::{Entry, Exit as FrameExit, Tier};
+use jportal_flow::{CodeStep, CodeStop, Entry, Exit as FrameExit, Tier};
+use jportal_machine_flow::Exit;
 
 impl Machine<'_> {
     /// The interpreter continues a frame that was compiled. `again`: it resumes with the same
@@ -30,6 +31,12 @@ impl Machine<'_> {
             return;
         }
         let Some(Frame::Compiled(c)) = self.stack.pop() else { return };
+        let stop = c.trail.last.map(|run| match run.exit {
+            Exit::Call | Exit::IndirectCall => CodeStop::Call(run.to),
+            Exit::Cut => CodeStop::Before(run.to),
+            _ => CodeStop::Other(run.to),
+        });
+        self.emit_code(CodeStep::Deoptimised { code: c.code, stop });
         for p in c.chain.iter().rev() {
             self.emit(jportal_flow::EventKind::Leave { method: p.method, exit: FrameExit::Replaced });
         }
@@ -46,7 +53,7 @@ impl Machine<'_> {
     /// An interpreted frame continues in compiled code. If the frame is not known, it is found
     /// here.
     pub(crate) fn on_stack_replacement(&mut self, compiled: Compiled, at: Position) {
-        let tier = compiled.tier;
+        let (tier, code) = (compiled.tier, compiled.code);
         let marked = self.is_marked(&compiled);
         let entry = if self.stack.is_empty() { Entry::Found } else { Entry::Osr };
         if matches!(self.stack.last(), Some(Frame::Interpreted(_))) {
@@ -56,6 +63,7 @@ impl Machine<'_> {
         self.outcome = Default::default();
         self.throwing = false;
         self.emit_enter(at.method, tier, entry);
+        self.emit_code(CodeStep::Entered(code));
         // With path markers, the marker of the OSR entry reports the bytecode.
         if let Some(bci) = at.bci.filter(|_| !marked) {
             self.emit_bytecode(at.method, bci, tier);

@@ -3,10 +3,10 @@
 //! Entries into a method: entry stubs, interpreter entries, native wrappers, the call stub.
 
 use crate::contradiction::{Contradiction, Walk};
-use crate::frame::{Frame, Interpreted};
+use crate::frame::{Compiled, Frame, Interpreted};
 use crate::machine::Machine;
 use jportal_bytecode::Method;
-use jportal_flow::{Entry, Exit as FrameExit, Tier};
+use jportal_flow::{CodeStep, Entry, Exit as FrameExit, Tier};
 use jportal_machine_flow::Exit;
 use jportal_units::{CodeId, MethodId};
 
@@ -76,12 +76,17 @@ impl Machine<'_> {
         }
     }
     pub(crate) fn push(&mut self, frame: Frame, method: MethodId, tier: Tier, entry: Entry) {
+        let code = match &frame {
+            Frame::Compiled(Compiled { code, .. }) | Frame::Native { code: Some(code), .. } => Some(*code),
+            _ => None,
+        };
         self.stack.push(frame);
         // An exception or outcome that was pending in the caller is settled: the caller makes a
         // call.
         self.throwing = false;
         self.outcome = Default::default();
         self.emit_enter(method, tier, entry);
+        code.into_iter().for_each(|code| self.emit_code(CodeStep::Entered(code)));
     }
     /// A block of a native wrapper. A block at the wrapper's start is a call.
     pub(crate) fn wrapper_block(&mut self, start: u32, code: CodeId, exit: Exit) -> Walk<()> {

@@ -184,6 +184,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             let sink = wanted.then(|| self.consumer.thread(&info));
             let mut machine = Machine::new(self.shared);
             machine.runs = self.consumer.takes_runs();
+            machine.codes = self.consumer.takes_code();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, needed });
             crew.add(Lane { machine, sink, info });

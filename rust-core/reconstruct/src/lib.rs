@@ -53,6 +53,7 @@ mod tags;
 #[cfg(test)]
 mod testing;
 mod throwers;
+mod traps;
 mod watch;
 
 pub use batch::MachineListener;
@@ -64,4 +65,5 @@ pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use stretches::{StaleBlock, Stretch, Visit};
 pub use summary::{DecodeSummary, MachineTotals, ThreadSummary};
+pub use traps::TrapCall;
 pub use watch::{MachineBlock, MachineStep, Watch};

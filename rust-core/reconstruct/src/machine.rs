@@ -18,8 +18,8 @@ use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_bytecode::Opcode;
 use jportal_flow::{
-    Cause, Entry, Event, EventKind, Exit as FrameExit, FlowFault, Gap, GapReason, MachineFault, Tier,
-    UnresolvedCounts,
+    Cause, CodeStep, Entry, Event, EventKind, Exit as FrameExit, FlowFault, Gap, GapReason, MachineFault,
+    Tier, UnresolvedCounts,
 };
 use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
@@ -129,6 +129,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) out: Vec<Event>,
     /// Consecutive bytecodes are reported as one event, a run.
     pub(crate) runs: bool,
+    /// The flow says which compiled code executes its frames.
+    pub(crate) codes: bool,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
     /// An unused list, so that a move need not allocate one.
@@ -217,6 +219,7 @@ impl<'a> Machine<'a> {
             place: StreamPlace::default(),
             out: Vec::new(),
             runs: false,
+            codes: false,
             counters: ThreadCounters::default(),
             paths: Paths::default(),
             spare: Vec::new(),
@@ -501,6 +504,12 @@ impl<'a> Machine<'a> {
     pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
         self.settle_orphan();
         self.emit(EventKind::Enter { method, tier, entry });
+    }
+    /// Reports a step of code, if the consumer takes them.
+    pub(crate) fn emit_code(&mut self, step: CodeStep) {
+        if self.codes {
+            self.emit(EventKind::Code(step));
+        }
     }
     /// Pops the top frame, if there is one, and reports how it ended.
     pub(crate) fn pop(&mut self, exit: FrameExit) {

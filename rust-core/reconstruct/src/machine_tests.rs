@@ -7,7 +7,7 @@ use crate::machine::{Machine, Shared, ThreadCounters};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
-use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Orphan, Provenance};
+use jportal_flow::{CodeStep, Entry, Event, EventKind, Exit as FrameExit, Orphan, Provenance};
 use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
@@ -252,6 +252,31 @@ fn in_lock_step(shared: &Shared<'_>, script: &Script, runs: bool) -> (Vec<Event>
 /// Marks the events at the end of a script.
 const END: Provenance = Provenance::Projected { paths: 0 };
 
+/// The steps of code in the flow of the script, each with the number of events before it that
+/// are none. Checks that the flow is the same without them.
+pub(crate) fn code_steps(vm: &Vm, script: &Script) -> Vec<(usize, CodeStep)> {
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
+    let [mut with, without] = [true, false].map(|codes| {
+        let mut machine = Machine::new(&shared);
+        machine.codes = codes;
+        script.0.iter().for_each(|i| machine.item(i));
+        machine.out
+    });
+    let (mut steps, mut before) = (Vec::new(), 0);
+    with.retain(|e| match e.kind {
+        EventKind::Code(step) => {
+            steps.push((before, step));
+            false
+        }
+        _ => {
+            before += 1;
+            true
+        }
+    });
+    assert_eq!(with, without);
+    steps
+}
+
 /// The same. `sees_addresses_only`: the unit infers the direction of a branch from the address
 /// at which control continued.
 pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
@@ -287,6 +312,7 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
                 format!("? {method} {} over {callers}", cause.name())
             }
             EventKind::Gap(g) => format!("gap {:?}", g.reason),
+            EventKind::Code(step) => format!("{step:?}"),
         })
         .collect()
 }

@@ -4,7 +4,7 @@
 
 use crate::machine_tests::{
     BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, FORWARD_EXCEPTION, NMETHOD, NMETHOD_2, POP_FRAME, RETHROW,
-    REVEAL_HANDLER, Script, Vm, address, run, run_on, vm_with,
+    REVEAL_HANDLER, Script, Vm, address, code_steps, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
@@ -719,6 +719,26 @@ fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
     let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump).branch(Opcode::IFEQ, true).op(Opcode::NOP);
     // The test is not reported twice.
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 < m1 < m0 > m0 > m1 m1@4");
+}
+
+#[test]
+fn steps_of_code_name_the_code_and_where_it_was_left() {
+    use jportal_flow::{CodeStep, CodeStop};
+    use jportal_units::CodeId;
+    let code = CodeId(2);
+    let (vm, s) = interrupted();
+    let s = s.push(Item::Enter { ip: Address(address(DEOPT_REEXECUTE)) });
+    let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump);
+    let stop = Some(CodeStop::Before(0x14));
+    let steps = [(1, CodeStep::Entered(code)), (7, CodeStep::Deoptimised { code, stop })];
+    assert_eq!(code_steps(&vm, &s), steps);
+    // The same by a call.
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 10)])], &[], &[(0x18, 0, 10)], &[]);
+    let s = start().nm(0, 8, Exit::Taken).nm(0x10, 0x18, Exit::Call);
+    let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump);
+    let stop = Some(CodeStop::Call(0x18));
+    let steps = [(1, CodeStep::Entered(code)), (4, CodeStep::Deoptimised { code, stop })];
+    assert_eq!(code_steps(&vm, &s), steps);
 }
 
 /// `m0` from its first block to the one at 0x10, whose first instruction faults. `state` is the

@@ -67,6 +67,7 @@ impl Circumstances {
             EventKind::Bytecode { .. }
             | EventKind::Run { .. }
             | EventKind::Time(_)
+            | EventKind::Code(_)
             | EventKind::Orphan(_) => {}
             EventKind::Enter { tier, entry, .. } => {
                 let before = self.tiers.last().copied();

@@ -100,6 +100,8 @@ pub struct VmImage {
     pub oddities: Vec<Oddity>,
     /// The number of all such records.
     pub oddity_count: u64,
+    /// Changes of state of nmethods that were never described.
+    pub stray_states: u64,
     codes: Vec<CodeVersion>,
     /// Method entry stubs: by address, definitions in commit order.
     stubs: HashMap<u64, Vec<(Tsc, MethodId)>>,
@@ -148,6 +150,10 @@ pub struct Builder {
     image: VmImage,
     /// Entry stubs of methods that are linked but not described at this point, by `Method*`.
     unnamed_stubs: HashMap<u64, Vec<(Tsc, u64)>>,
+    /// The last code installed at an address.
+    at: HashMap<u64, CodeId>,
+    /// The last nmethod of each `nmethod*`.
+    nmethods: HashMap<u64, CodeId>,
 }
 
 /// HotSpot's `jmp rel32`.
@@ -211,13 +217,24 @@ impl Builder {
                 sink.patch(tsc, since, Address(r.address), &r.code.0, writer, r.reason);
             }
             Record::Resolution(r) => sink.resolution(tsc, Tid(r.tid), Address(r.return_address)),
-            Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
+            Record::CodeFreed(r) => {
+                let freed = self.at.remove(&r.start).and_then(|id| image.codes.get_mut(id.0 as usize));
+                freed.into_iter().for_each(|code| code.freed = Some(tsc));
+                sink.free(tsc, Address(r.start), r.size);
+            }
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
             Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
             Record::ClassUnloaded(r) => image.methods.unloaded(r.klass),
-            // The effects of a change of state are visible as patches.
-            Record::NMethodStateChanged(_) => {}
+            // The effects of a change of state on the code are visible as patches.
+            Record::NMethodStateChanged(r) => {
+                let changed = self.nmethods.get(&r.nmethod).and_then(|id| image.codes.get_mut(id.0 as usize));
+                match changed.map(|code| &mut code.body) {
+                    Some(CodeBody::NMethod(n)) => n.states.push((tsc, r.state)),
+                    // One that was dead already when the recording began is no nmethod here.
+                    _ => image.stray_states += 1,
+                }
+            }
             _ => {}
         }
     }
@@ -246,7 +263,11 @@ impl Builder {
             }
             _ => {}
         }
-        self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
+        self.at.insert(start, id);
+        if let CodeBody::NMethod(n) = &body {
+            self.nmethods.insert(n.pointer, id);
+        }
+        self.image.codes.push(CodeVersion { id, range, installed: tsc, freed: None, body });
     }
     /// The markers follow the nmethod's own record; records of other threads may lie in between.
     fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {
@@ -376,5 +397,32 @@ mod tests {
             builder.record(Stamped { tsc: 1, record }, &mut seen);
         }
         assert_eq!(seen.calling_out, [CodeId(1)]);
+    }
+
+    #[test]
+    fn states_belong_to_the_last_nmethod_of_a_pointer() {
+        let mut builder = Builder::default();
+        let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut SinkNotes::default());
+        let installed = |compile_id| {
+            let code = Bytes(vec![0x90; 16].into());
+            let nmethod =
+                NMethodInstalled { start: 0x1000, nmethod: 7, compile_id, code, ..Default::default() };
+            Record::NMethodInstalled(nmethod)
+        };
+        let state =
+            |nmethod, state| Record::NMethodStateChanged(schema::NMethodStateChanged { nmethod, state });
+        put(1, installed(1));
+        put(2, state(7, schema::nmethod_states::NOT_ENTRANT));
+        put(3, state(7, schema::nmethod_states::ZOMBIE));
+        put(4, Record::CodeFreed(schema::CodeFreed { start: 0x1000, size: 16 }));
+        put(5, installed(2));
+        put(6, state(7, schema::nmethod_states::NOT_ENTRANT));
+        put(7, state(8, schema::nmethod_states::NOT_ENTRANT));
+        let image = builder.finish();
+        let lives: Vec<_> =
+            image.codes().iter().map(|c| (c.freed, c.nmethod().map_or(&[][..], |n| &n.states))).collect();
+        let first = [(Tsc(2), 1), (Tsc(3), 2)];
+        assert_eq!(lives, [(Some(Tsc(4)), &first[..]), (None, &[(Tsc(6), 1)][..])]);
+        assert_eq!(image.stray_states, 1);
     }
 }

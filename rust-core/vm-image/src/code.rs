@@ -71,6 +71,8 @@ pub struct NMethod {
     pub implicit: Box<[schema::ImplicitEntry]>,
     /// Path markers; `None` if the VM recorded none.
     pub markers: Option<Box<PathMarkers>>,
+    /// Its changes of state, in order: when, and to which of [`schema::nmethod_states`].
+    pub states: Vec<(Tsc, u8)>,
     /// Why the meaning of this code is unknown: its debug info or its path markers cannot come
     /// from a compiler.
     pub flaw: Option<Box<Flaw>>,
@@ -154,6 +156,8 @@ pub struct CodeVersion {
     pub range: AddressRange,
     /// When it was installed.
     pub installed: Tsc,
+    /// When its memory was given back; `None` if it was not, or if that was not recorded.
+    pub freed: Option<Tsc>,
     /// Its kind and contents.
     pub body: CodeBody,
 }
@@ -222,6 +226,7 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         handlers: r.handlers.into(),
         implicit: r.implicit.into(),
         markers: None,
+        states: Vec::new(),
         flaw: None,
     }
 }

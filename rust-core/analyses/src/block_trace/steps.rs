@@ -81,6 +81,7 @@ impl Steps {
                 t.orphans += 1;
                 t.resumed = true;
             }
+            EventKind::Code(_) => {}
             EventKind::Time(tsc) if t.pending.is_some() => t.time = Some(*tsc),
             EventKind::Bytecode { method, bci, .. } => {
                 self.run(t, *method, (*bci, *bci), 1, e.provenance, out)
@@ -166,6 +167,7 @@ impl Steps {
             EventKind::Catch { .. }
             | EventKind::Bytecode { .. }
             | EventKind::Run { .. }
+            | EventKind::Code(_)
             | EventKind::Orphan(_) => {}
         }
     }

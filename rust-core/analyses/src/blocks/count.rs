@@ -29,8 +29,9 @@ impl ExecutionCounter {
     /// Counts the next event, unless its provenance is excluded.
     pub(crate) fn event(&mut self, code: &Code, event: &Event, exclude: Exclude) {
         let kind = &event.kind;
-        // Time, whatever its provenance, does not separate a branch from its successor.
-        if matches!(kind, EventKind::Time(_)) {
+        // Neither time, whatever its provenance, nor a step of code separates a branch from its
+        // successor.
+        if matches!(kind, EventKind::Time(_) | EventKind::Code(_)) {
             return;
         }
         let (top, depth) = (self.follower.stack().top(), self.follower.stack().depth());
@@ -82,9 +83,8 @@ impl ExecutionCounter {
                 self.branch = None;
                 self.caught(code, (method, bci), plane, (top, depth));
             }
-            EventKind::Unresolved { .. } | EventKind::Orphan(_) | EventKind::Gap(_) | EventKind::Time(_) => {
-                self.branch = None;
-            }
+            EventKind::Unresolved { .. } | EventKind::Orphan(_) | EventKind::Gap(_) => self.branch = None,
+            EventKind::Time(_) | EventKind::Code(_) => {}
         }
     }
     fn run(

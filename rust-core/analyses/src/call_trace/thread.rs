@@ -137,7 +137,7 @@ impl Tracer {
                 self.blind |= gap.stack_lost;
                 self.mark(s, Mark::Gap { reason: gap.reason.name(), stack_lost: gap.stack_lost });
             }
-            EventKind::Catch { .. } | EventKind::Time(_) => {}
+            EventKind::Catch { .. } | EventKind::Time(_) | EventKind::Code(_) => {}
         }
     }
     fn executed(&mut self, s: &CallTraceContext, known: Known, method: MethodId, (first, last): (Bci, Bci)) {

@@ -128,6 +128,9 @@ impl FlowConsumer for Listener<'_> {
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
     }
+    fn takes_code(&self) -> bool {
+        self.to.takes_code()
+    }
     fn has_enough(&self) -> bool {
         self.to.has_enough()
     }

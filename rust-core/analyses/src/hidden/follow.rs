@@ -104,7 +104,7 @@ impl Follower {
         exclude: Exclude,
     ) {
         let kind = &event.kind;
-        if matches!(kind, EventKind::Time(_)) {
+        if matches!(kind, EventKind::Time(_) | EventKind::Code(_)) {
             return;
         }
         // A run counts as its bytecodes.
@@ -157,7 +157,7 @@ impl Follower {
                 self.may_go_on(frames);
             }
             EventKind::Orphan(_) => self.hidden.inexact.orphans += 1,
-            EventKind::Catch { .. } | EventKind::Time(_) => {}
+            EventKind::Catch { .. } | EventKind::Time(_) | EventKind::Code(_) => {}
         }
         if !self.given_up.is_empty() && !matches!(kind, EventKind::Leave { exit: Exit::Lost, .. }) {
             let frames = std::mem::take(&mut self.given_up);

@@ -269,7 +269,7 @@ impl PathsThread {
                     to.cut(counts, top, Reason::Gap);
                 }
             }
-            EventKind::Orphan(_) | EventKind::Time(_) => {}
+            EventKind::Orphan(_) | EventKind::Time(_) | EventKind::Code(_) => {}
         }
     }
 }

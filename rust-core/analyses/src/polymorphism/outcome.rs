@@ -101,7 +101,7 @@ impl Invokes {
                     site.into_iter().for_each(|site| out(InvokeOutcome::Unknown(site), p));
                 }
             }
-            EventKind::Orphan(_) | EventKind::Time(_) => {}
+            EventKind::Orphan(_) | EventKind::Time(_) | EventKind::Code(_) => {}
         }
     }
     /// The flow has ended.

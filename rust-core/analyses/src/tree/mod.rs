@@ -41,6 +41,7 @@ mod rows;
 mod rules;
 mod text;
 mod time;
+pub(crate) use self::time::TimeShares;
 mod walk;
 
 #[cfg(test)]

@@ -225,5 +225,5 @@ impl<P: Profiler> Analysis for Replay<P> {
 
 /// Whether the event is one of a frame.
 const fn is_of_java(kind: &EventKind) -> bool {
-    !matches!(kind, EventKind::Time(_) | EventKind::Gap(_))
+    !matches!(kind, EventKind::Time(_) | EventKind::Gap(_) | EventKind::Code(_))
 }

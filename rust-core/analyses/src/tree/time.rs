@@ -8,13 +8,13 @@
 use super::arena::Id;
 
 /// The share of frames that have no node.
-pub(super) const NOBODY: Id = Id::MAX;
+pub(crate) const NOBODY: Id = Id::MAX;
 
 /// Number of entries after which entries of the same node are added up.
 const MANY: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct TimeShares {
+pub(crate) struct TimeShares {
     last: Option<u64>,
     /// Node and weight since the last time.
     recent: Vec<(Id, u64)>,
@@ -24,7 +24,7 @@ pub(super) struct TimeShares {
 
 impl TimeShares {
     #[inline]
-    pub(super) fn add(&mut self, node: Id, weight: u64) {
+    pub(crate) fn add(&mut self, node: Id, weight: u64) {
         match self.recent.last_mut() {
             Some(last) if last.0 == node => last.1 += weight,
             _ => self.push(node, weight),
@@ -47,7 +47,7 @@ impl TimeShares {
         }
     }
     /// It is `now`, in ticks on a core. `top` is the node on top.
-    pub(super) fn at(&mut self, now: u64, top: Id, mut spend: impl FnMut(Id, u64)) {
+    pub(crate) fn at(&mut self, now: u64, top: Id, mut spend: impl FnMut(Id, u64)) {
         let passed = now.saturating_sub(self.last.unwrap_or(now));
         self.last = Some(self.last.unwrap_or(0).max(now));
         let all: u64 = self.recent.iter().map(|r| r.1).sum();
@@ -62,7 +62,7 @@ impl TimeShares {
         }
     }
     /// What happened since the last time is not known.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.last = None;
         self.recent.clear();
     }

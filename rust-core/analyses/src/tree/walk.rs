@@ -143,6 +143,9 @@ impl TreeThread {
         if let EventKind::Time(time) = kind {
             return self.time(rules.now(&self.info, *time));
         }
+        if matches!(kind, EventKind::Code(_)) {
+            return;
+        }
         self.before(rules, event);
         let returned = std::mem::take(&mut self.returned);
         match *kind {
@@ -160,7 +163,7 @@ impl TreeThread {
             }
             EventKind::Orphan(orphan) => self.orphan(rules, orphan, provenance, hook),
             EventKind::Gap(ref gap) => self.gap(rules, gap),
-            EventKind::Time(_) => {}
+            EventKind::Time(_) | EventKind::Code(_) => {}
         }
         if !self.silent.is_empty() {
             self.silent_calls(rules, provenance);

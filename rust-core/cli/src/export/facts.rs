@@ -55,7 +55,10 @@ impl Analysis for Executed {
                 EventKind::Enter { method, entry, .. } => (Some(method), entry != Entry::Found),
                 EventKind::Bytecode { method, .. } | EventKind::Run { method, .. } => (Some(method), true),
                 EventKind::Unresolved { .. } | EventKind::Orphan(_) | EventKind::Gap(_) => (None, false),
-                EventKind::Leave { .. } | EventKind::Catch { .. } | EventKind::Time(_) => continue,
+                EventKind::Leave { .. }
+                | EventKind::Catch { .. }
+                | EventKind::Time(_)
+                | EventKind::Code(_) => continue,
             };
             seen.inexact |= !known || event.provenance != Provenance::Decoded;
             match method.filter(|_| !self.exclude.hides(event.provenance)) {

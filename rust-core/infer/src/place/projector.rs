@@ -68,6 +68,9 @@ impl FlowConsumer for Projector<'_> {
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
     }
+    fn takes_code(&self) -> bool {
+        self.to.takes_code()
+    }
     fn has_enough(&self) -> bool {
         self.to.has_enough()
     }
@@ -176,7 +179,7 @@ impl Sink {
     /// Takes the next event after a return to frames that are found.
     fn land(&mut self, event: Event) {
         let known = match event.kind {
-            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) => {
+            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) | EventKind::Code(_) => {
                 return self.landing.push(event);
             }
             ref kind => kind.executed().map(|(method, first, _)| (method, first)),
@@ -263,7 +266,7 @@ impl Sink {
             _ => depth_after(before, kind),
         };
         match *kind {
-            EventKind::Time(_) => return,
+            EventKind::Time(_) | EventKind::Code(_) => return,
             EventKind::Enter { entry, .. } if before == 0 => self.upcall = entry == Entry::Upcall,
             _ => {}
         }

@@ -93,7 +93,8 @@ impl CodecState {
             EventKind::Catch { .. }
             | EventKind::Unresolved { .. }
             | EventKind::Gap(_)
-            | EventKind::Orphan(_) => {}
+            | EventKind::Orphan(_)
+            | EventKind::Code(_) => {}
         }
     }
     fn push(&mut self, frame: CodecFrame) {
@@ -185,6 +186,8 @@ impl Encoder {
                 out.extend([ORPHAN, *opcode, taken.map_or(0, |taken| 1 + u8::from(taken))]);
             }
             EventKind::Orphan(Orphan::Throw) => out.push(ORPHAN_THROW),
+            // Filling takes no steps of code, so none arrives.
+            EventKind::Code(_) => {}
         }
     }
     fn bytecode(&self, method: MethodId, bci: Bci, tier: Tier, out: &mut Vec<u8>) {

@@ -352,6 +352,7 @@ impl<'r> Replay<'r> {
             EventKind::Catch { .. }
             | EventKind::Unresolved { .. }
             | EventKind::Time(_)
+            | EventKind::Code(_)
             | EventKind::Gap(_) => false,
         }
     }
@@ -377,6 +378,7 @@ impl<'r> Replay<'r> {
             EventKind::Catch { .. }
             | EventKind::Unresolved { .. }
             | EventKind::Orphan(_)
+            | EventKind::Code(_)
             | EventKind::Gap(_) => {}
         }
         self.stack.follow(kind);

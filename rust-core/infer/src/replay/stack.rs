@@ -164,7 +164,11 @@ impl<'a> ShadowStack<'a> {
                 }
             }
             EventKind::Gap(gap) if gap.stack_lost => self.forget(),
-            EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+            EventKind::Gap(_)
+            | EventKind::Time(_)
+            | EventKind::Unresolved { .. }
+            | EventKind::Orphan(_)
+            | EventKind::Code(_) => {}
         }
     }
     /// Notes that the top frame, if it is one of `method`, has executed instructions up to

@@ -81,6 +81,8 @@ impl Walk {
             EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier),
             // This consumer does not accept runs, so none arrives.
             EventKind::Run { .. } => {}
+            // Nor does it take steps of code.
+            EventKind::Code(_) => {}
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Catch { method, bci } => self.catch(*method, *bci),

@@ -110,7 +110,7 @@ impl MarksThread {
                 }
                 self.forget();
             }
-            EventKind::Time(_) | EventKind::Orphan(_) => {}
+            EventKind::Time(_) | EventKind::Orphan(_) | EventKind::Code(_) => {}
         }
     }
     fn forget(&mut self) {

@@ -161,7 +161,7 @@ impl HitFinder {
         let index = self.events;
         self.events += 1;
         let passed = match e.kind {
-            EventKind::Time(_) => None,
+            EventKind::Time(_) | EventKind::Code(_) => None,
             EventKind::Bytecode { method, bci, tier } => {
                 let id = probes.at(method, bci);
                 let call = id.map(|id| ProbeCall {
