@@ -56,9 +56,11 @@ impl<'a> Machine<'a> {
         } else if !resumes {
             self.land_in(code, n, from)?;
         }
+        self.observe_no_callee();
         match &n.markers {
             Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
             _ => {
+                self.observe_unmarked(n, (from, to), exit);
                 self.positions(n, from, to, exit);
                 if let Some(trail) = self.trail().filter(|_| from < n.stub) {
                     trail.run(Run { from, to, exit });

@@ -12,6 +12,7 @@ impl Machine<'_> {
     /// bytecode, otherwise with the next one.
     pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
+        self.observe_resumption(again);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = match f.resume {
                 // The callee was removed by PopFrame.
@@ -30,6 +31,7 @@ impl Machine<'_> {
             return;
         }
         let Some(Frame::Compiled(c)) = self.stack.pop() else { return };
+        self.observe_replacement(&c);
         for p in c.chain.iter().rev() {
             self.emit(jportal_flow::EventKind::Leave { method: p.method, exit: FrameExit::Replaced });
         }

@@ -14,6 +14,7 @@ use crate::frame::{Compiled, Frame, Position};
 use crate::outcome::{BranchOutcomes, Reveals};
 use crate::paths::{Ends, Paths};
 use crate::silent::SilentCalls;
+use crate::states::States;
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_bytecode::Opcode;
 use jportal_flow::{
@@ -134,6 +135,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) spare: Vec<Position>,
     /// The current code, if its metadata is flawed; the gap that reports this is in the flow.
     flawed: Option<CodeId>,
+    /// Observes compiled code.
+    pub(crate) states: Option<Box<States>>,
 }
 
 /// Appends a run of bytecodes that are adjacent in the code: the first, the last, and their
@@ -212,6 +215,7 @@ impl<'a> Machine<'a> {
             paths: Paths::default(),
             spare: Vec::new(),
             flawed: None,
+            states: None,
         }
     }
     /// Takes the next item of the thread.
@@ -338,6 +342,7 @@ impl<'a> Machine<'a> {
     /// Part of the flow is missing: the stack is not known any more.
     pub(crate) fn lose(&mut self, gap: Gap) {
         self.settle_orphan();
+        self.observe_loss();
         self.pop_all(FrameExit::Lost);
         self.outcome = BranchOutcomes::default();
         self.throwing = false;
@@ -379,6 +384,7 @@ impl<'a> Machine<'a> {
             self.flawed = None;
         }
         let class = self.shared.tags.class(code);
+        self.observe_code(code, class);
         let walked = match class {
             CodeClass::Landmarks => self.landmark_block(start, end, exit),
             CodeClass::NMethod => self.nmethod_block(start, end, code, exit),
@@ -524,6 +530,7 @@ impl<'a> Machine<'a> {
     /// The thread's trace is over.
     pub(crate) fn finish(&mut self) {
         self.settle_orphan();
+        self.observe_loss();
         self.pop_all(FrameExit::Lost);
     }
     /// Pops every frame.
