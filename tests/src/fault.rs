@@ -9,7 +9,7 @@ use std::path::Path;
 use jportal_capture::codec::Str;
 use jportal_capture::schema::{
     CodePatched, InterpreterCodelet, MethodStub, NMethodInstalled, NMethodMarkers, NO_SCOPE, Record, Stamped,
-    blob_kinds, compilers,
+    blob_kinds, compilers, pc_flags,
 };
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, frames};
 use jportal_pt_packet::{Packet, PacketDecoder, Tnt, find_psb};
@@ -66,6 +66,18 @@ pub enum Fault {
         /// The index of the position, from 0.
         n: usize,
     },
+    /// In the compiled code of the test programs, the debug info of the n-th direct call is
+    /// missing.
+    DropPosition {
+        /// The index of the call, from 0.
+        n: usize,
+    },
+    /// In the compiled code of the test programs, the debug info of the n-th direct call has the
+    /// other reexecute bit.
+    FlipReexecute {
+        /// The index of the call, from 0.
+        n: usize,
+    },
     /// The names of the test programs' classes, of their static methods and of all threads
     /// contain line feeds and terminal control sequences.
     StrangeNames,
@@ -86,8 +98,8 @@ const STRANGE: &str = "A\nthread \"fake\" (tid 1, java 1)\x1b[31m\u{2067}";
 /// A `CONSTANT_Utf8` has at most 65,535 bytes, and so has a symbol of HotSpot.
 const LONGEST: usize = 65_520;
 
-/// The classes whose compiled code [`Fault::MoveMarker`], [`Fault::ShiftScope`] and
-/// [`Fault::DropFrame`] change.
+/// The classes whose compiled code [`Fault::MoveMarker`], [`Fault::ShiftScope`],
+/// [`Fault::DropFrame`], [`Fault::DropPosition`] and [`Fault::FlipReexecute`] change.
 const PROGRAMS: &str = "programs/";
 
 /// Copies `source` to `target` with `fault`; returns a description of the change.
@@ -233,13 +245,16 @@ impl Programs {
     }
     /// Whether the call that returns to this offset calls an uncommon trap blob.
     fn is_trap(&self, n: &NMethodInstalled, offset: u32) -> bool {
-        const CALL: u8 = 0xe8;
-        let Some(at) = (offset as usize).checked_sub(5) else { return false };
-        let Some(&[opcode, a, b, c, d]) = n.code.0.get(at..at + 5) else { return false };
-        let target =
-            (n.start + u64::from(offset)).wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
-        opcode == CALL && self.uncommon_traps.contains(&target)
+        call_target(n, offset).is_some_and(|target| self.uncommon_traps.contains(&target))
     }
+}
+
+/// The target of the direct call that returns to this offset.
+fn call_target(n: &NMethodInstalled, offset: u32) -> Option<u64> {
+    const CALL: u8 = 0xe8;
+    let at = (offset as usize).checked_sub(5)?;
+    let &[CALL, a, b, c, d] = n.code.0.get(at..at + 5)? else { return None };
+    Some((n.start + u64::from(offset)).wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into()))
 }
 
 impl Planter {
@@ -268,6 +283,16 @@ impl Planter {
             (Record::NMethodMarkers(markers), Fault::MoveMarker { n }) => self.move_marker(markers, n),
             (Record::NMethodInstalled(nmethod), Fault::ShiftScope { n }) => self.shift_scope(nmethod, n),
             (Record::NMethodInstalled(nmethod), Fault::DropFrame { n }) => self.drop_frame(nmethod, n),
+            (Record::NMethodInstalled(nmethod), Fault::DropPosition { n }) => {
+                if let Some(at) = self.call(nmethod, n, "lacks its debug info") {
+                    nmethod.pc_descs.remove(at);
+                }
+            }
+            (Record::NMethodInstalled(nmethod), Fault::FlipReexecute { n }) => {
+                if let Some(at) = self.call(nmethod, n, "has the other reexecute bit") {
+                    nmethod.pc_descs[at].flags ^= pc_flags::REEXECUTE;
+                }
+            }
             (record, Fault::DropCallStub) if names_call_stub(record) => {
                 self.done = Some("the call stub is not named".to_owned());
                 return false;
@@ -380,6 +405,22 @@ impl Planter {
                 ));
             }
         }
+    }
+
+    /// Counts the direct calls of an nmethod. Returns the position of the one to change.
+    fn call(&mut self, nmethod: &NMethodInstalled, n: usize, what: &str) -> Option<usize> {
+        if !self.programs.own(nmethod) {
+            return None;
+        }
+        let mut found = None;
+        for (i, p) in nmethod.pc_descs.iter().enumerate() {
+            if call_target(nmethod, p.pc_offset).is_some() && self.hit(n) {
+                let (id, offset) = (nmethod.compile_id, p.pc_offset);
+                self.done = Some(format!("the call of compile id {id} that returns to +{offset} {what}"));
+                found = Some(i);
+            }
+        }
+        found
     }
 
     fn drop_frame(&mut self, nmethod: &mut NMethodInstalled, n: usize) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use jportal_capture::schema::{
     BlobDefined, ClassDefined, CodePatched, InterpreterCodelet, MarkedOffset, MethodDefined, MethodStub,
     NMethodInstalled, NMethodMarkers, NO_SCOPE, PcDescriptor, Record, Scope, Stamped, blob_kinds, compilers,
-    patch_reasons,
+    patch_reasons, pc_flags,
 };
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Header, frames};
 use jportal_pt_packet::{Encoder, Packet, PacketDecoder, Tnt};
@@ -199,7 +199,11 @@ fn faults_of_compiled_code_change_the_programs_only() {
     assert_eq!(planted(&Fault::MoveMarker { n: 1 }), moved(1, 8));
     assert_eq!(planted(&Fault::ShiftScope { n: 1 }), expected(&|n, _| n.pc_descs[1].scope = 1));
     assert_eq!(planted(&Fault::DropFrame { n: 0 }), expected(&|n, _| n.scopes[2].parent = 0));
+    let (dropped, flipped) = (Fault::DropPosition { n: 0 }, Fault::FlipReexecute { n: 0 });
+    assert_eq!(planted(&dropped), expected(&|n, _| drop(n.pc_descs.remove(1))));
+    assert_eq!(planted(&flipped), expected(&|n, _| n.pc_descs[1].flags = pc_flags::REEXECUTE));
     let places = |kind| fault::count_places(&source, kind).unwrap();
+    assert_eq!(places(|n| Fault::DropPosition { n }), 1, "only one position is that of a call");
     assert_eq!(places(|n| Fault::MoveMarker { n }), 2);
     assert_eq!(places(|n| Fault::ShiftScope { n }), 2);
     assert_eq!(places(|n| Fault::DropFrame { n }), 1, "a trap with one frame is no place");

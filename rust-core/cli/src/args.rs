@@ -86,6 +86,9 @@ pub(crate) enum Command {
     /// Names are compared without what differs between runs. Input that is not exact is refused
     /// with status 2, unless it is allowed.
     Diff(DiffArgs),
+    /// Judge what the JVM says of its own code, by what the code did
+    #[command(subcommand)]
+    Validate(ValidateCommand),
     /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
     #[command(hide = true)]
     Verify(VerifyArgs),
@@ -127,6 +130,32 @@ pub(crate) enum Command {
     /// Tools for developers of JPortal
     #[command(subcommand)]
     Dev(DevCommand),
+}
+
+/// What developers of a JDK want to know of it.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ValidateCommand {
+    /// Compare the debug info of compiled code with where control was
+    ///
+    /// Each PcDesc, row of an exception table and state of a deoptimisation that control reached is
+    /// compared with the bytecode block and the inlined frames that path markers give, and with
+    /// what control did there. Path markers do not come from debug info. Where they say nothing, a
+    /// state is not judged, and the report says why. The last table shows what a profiler would be
+    /// shown if each executed instruction of compiled code were a sample. Exit status 1 if
+    /// something is wrong.
+    DebugInfo(DebugInfoArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DebugInfoArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// Maximum number of findings shown; all are counted
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) findings: usize,
+    /// Maximum number of methods in the table of samples
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
 }
 
 /// What developers of JPortal need to prove it right.

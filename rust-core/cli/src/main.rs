@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod sections;
 mod sys;
+mod validate;
 mod verify;
 mod view;
 
@@ -37,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Cli, Command, DevCommand};
+use args::{Cli, Command, DevCommand, ValidateCommand};
 use messages::say;
 
 /// The result of a command.
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Degrade(a) => degrade::degrade(a),
         Command::View(a) => view::view(a),
         Command::Diff(a) => diff::diff(a),
+        Command::Validate(ValidateCommand::DebugInfo(a)) => validate::debug_info(a),
         Command::Export(a) => export::export(a),
         Command::Import(a) => exchange::import(a),
         Command::Doctor(a) => doctor::doctor(a),

@@ -11,6 +11,7 @@ pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
     ("Record", &["record", "doctor"]),
     ("Look", &["info", "print", "report", "view"]),
     ("Compare", &["diff"]),
+    ("Validate the JVM", &["validate"]),
     ("Exchange", &["export", "import"]),
     ("Install", &["completions", "man"]),
     ("For developers of JPortal", &["dev"]),

@@ -13,7 +13,7 @@ use jportal_infer::place::Projector;
 use jportal_infer::replay::{Completion, Storage};
 use jportal_infer::{place, replay};
 use jportal_reconstruct::{
-    DecodeOptions, DecodeSummary, MachineDecoder, MachineStep, Positions, Recording, Watch,
+    DecodeOptions, DecodeSummary, MachineDecoder, MachineStep, Positions, Recording, StateObservers, Watch,
 };
 use jportal_units::{Tid, Tsc};
 
@@ -135,6 +135,11 @@ impl<'c> Query<'c> {
     /// answer does not depend on it. Filling gaps takes further threads.
     pub fn jobs(mut self, jobs: NonZeroUsize) -> Self {
         self.options.jobs = Some(jobs);
+        self
+    }
+    /// Observers of the compiled code of the selected threads.
+    pub fn observers(mut self, observers: Arc<dyn StateObservers>) -> Self {
+        self.options.observers = Some(observers);
         self
     }
     /// How to place orphans.

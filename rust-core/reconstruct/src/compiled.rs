@@ -50,6 +50,7 @@ impl<'a> Machine<'a> {
         } else if !resumes {
             self.land_in(code, n, from)?;
         }
+        self.observe_no_callee();
         self.follow(n, (from, to), exit);
         if exit == Exit::Return {
             // Pops the frame only if its caller is compiled. In the interpreter or the call
@@ -74,6 +75,7 @@ impl<'a> Machine<'a> {
         match &n.markers {
             Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
             _ => {
+                self.observe_unmarked(n, (from, to), exit);
                 self.positions(n, from, to, exit);
                 if let Some(trail) = self.trail().filter(|_| from < n.stub) {
                     trail.run(Run { from, to, exit }, false);

@@ -13,6 +13,7 @@ impl Machine<'_> {
     /// bytecode, otherwise with the next one.
     pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
+        self.observe_resumption(again);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = match f.resume {
                 // The callee was removed by PopFrame.
@@ -37,6 +38,7 @@ impl Machine<'_> {
             _ => CodeStop::Other(run.to),
         });
         self.emit_code(CodeStep::Deoptimised { code: c.code, stop });
+        self.observe_replacement(&c);
         for p in c.chain.iter().rev() {
             self.emit(jportal_flow::EventKind::Leave { method: p.method, exit: FrameExit::Replaced });
         }

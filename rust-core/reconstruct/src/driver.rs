@@ -14,12 +14,14 @@ use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::machine::Shared;
 use crate::recording::{Recording, Turn};
+use crate::states::StateObservers;
 use crate::summary::{DecodeSummary, MachineTotals};
 use crate::watch::Watcher;
 use jportal_capture::header::sources;
 use jportal_flow::{FlowConsumer, Sender};
 use jportal_units::{Core, Tid, Tsc};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Which decoder turns packets into machine blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,6 +60,9 @@ pub struct DecodeOptions {
     /// The consumer receives the events of all threads in one order, that of the recording, as
     /// with one job. Other threads still decode the cores ahead.
     pub in_order: bool,
+    /// Observers of compiled code. The numbers of events that they get are those of a consumer
+    /// that takes no runs.
+    pub observers: Option<Arc<dyn StateObservers>>,
 }
 
 impl DecodeOptions {
@@ -91,6 +96,7 @@ pub(crate) fn decode_watched(
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
     let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
+    let lanes = lanes.observed_by(options.observers.as_deref());
     let jobs = options.jobs();
     let ahead = match options.native_decoder {
         MachineDecoder::Libipt => Some(CHECKED.ok_or(Error::NoLibipt)?),

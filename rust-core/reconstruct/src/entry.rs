@@ -80,6 +80,7 @@ impl Machine<'_> {
             Frame::Compiled(Compiled { code, .. }) | Frame::Native { code: Some(code), .. } => Some(*code),
             _ => None,
         };
+        self.observe_callee(method);
         self.stack.push(frame);
         // An exception or outcome that was pending in the caller is settled: the caller makes a
         // call.
@@ -116,6 +117,7 @@ impl Machine<'_> {
     /// The VM calls Java code.
     pub(crate) fn call_stub(&mut self) -> Walk<()> {
         self.settle_orphan();
+        self.observe_no_callee();
         // When the call returns, the frame below continues with the state saved here.
         let outcome = std::mem::take(&mut self.outcome);
         let throwing = std::mem::take(&mut self.throwing);

@@ -3,6 +3,7 @@
 //! The shadow stack: the decoder's model of a thread's frames.
 
 use crate::outcome::BranchOutcomes;
+use crate::states::Marked;
 use jportal_flow::{Cause, Tier};
 use jportal_machine_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
@@ -109,6 +110,10 @@ pub(crate) struct Trail {
     /// A debugger has popped the callee: the interpreter executes the call again (JVMTI
     /// PopFrame).
     pub popped: bool,
+    /// Where markers alone place control.
+    pub marked: Marked,
+    /// The same at the start of the block that was interrupted.
+    pub cut: Marked,
 }
 
 /// The earlier position at which the interpreter restarts.

@@ -6,6 +6,7 @@ use crate::automaton::Automaton;
 use crate::batch::Batch;
 use crate::crew::{Crew, LaneWork};
 use crate::machine::{Machine, Shared, StreamPlace};
+use crate::states::{StateObservers, States};
 use crate::stretches::{Blind, Stretch};
 use crate::summary::ThreadSummary;
 use crate::watch::Watcher;
@@ -30,6 +31,9 @@ pub(crate) struct Lane<'a> {
 fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + 'static)>) {
     if machine.out.is_empty() {
         return;
+    }
+    if let Some(states) = &mut machine.states {
+        states.pass_on(machine.out.len());
     }
     if let Some(sink) = sink {
         sink.take(&mut machine.out);
@@ -106,6 +110,9 @@ impl Lane<'_> {
     fn end(mut self, pt_bytes: u64) -> ThreadSummary {
         self.machine.finish();
         self.flush();
+        if let Some(states) = self.machine.states.take() {
+            states.end();
+        }
         if let Some(sink) = self.sink.take() {
             sink.end();
         }
@@ -126,6 +133,7 @@ pub(crate) struct Lanes<'a, 'c> {
     shared: &'a Shared<'a>,
     only: Option<&'c [(Tid, Tsc)]>,
     consumer: &'c mut dyn FlowConsumer,
+    observers: Option<&'c dyn StateObservers>,
     known: Vec<LaneFacts>,
     /// The numbers of the lanes by OS thread id and start, because the OS reuses ids.
     numbers: HashMap<(u32, u64), usize>,
@@ -141,7 +149,11 @@ impl<'a, 'c> Lanes<'a, 'c> {
         consumer: &'c mut dyn FlowConsumer,
     ) -> Self {
         let (known, numbers, closed) = Default::default();
-        Self { shared, only, consumer, known, numbers, closed }
+        Self { shared, only, consumer, observers: None, known, numbers, closed }
+    }
+    /// The same, with observers of the compiled code of the consumer's threads.
+    pub(crate) fn observed_by(self, observers: Option<&'c dyn StateObservers>) -> Self {
+        Self { observers, ..self }
     }
     /// Whether the consumer needs no more events.
     pub(crate) fn have_enough(&self) -> bool {
@@ -185,6 +197,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
             let mut machine = Machine::new(self.shared);
             machine.runs = self.consumer.takes_runs();
             machine.codes = self.consumer.takes_code();
+            let observers = self.observers.filter(|_| wanted);
+            machine.states = observers.map(|o| Box::new(States::new(o.thread(&info))));
+            // The automaton keeps neither what code runs nor the states that observers ask for.
+            machine.automatic = !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, needed });
             crew.add(Lane { machine, sink, info });

@@ -47,6 +47,7 @@ mod paths;
 mod polls;
 mod recording;
 mod silent;
+mod states;
 mod stretches;
 mod summary;
 mod tags;
@@ -63,6 +64,9 @@ pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
+pub use states::{
+    CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers, Unmarked,
+};
 pub use stretches::{StaleBlock, Stretch, Visit};
 pub use summary::{DecodeSummary, MachineTotals, ThreadSummary};
 pub use traps::TrapCall;

@@ -15,6 +15,7 @@ use crate::frame::{Compiled, Frame, Position};
 use crate::outcome::{BranchOutcomes, Reveals};
 use crate::paths::{Ends, Paths};
 use crate::silent::SilentCalls;
+use crate::states::States;
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_bytecode::Opcode;
 use jportal_flow::{
@@ -145,6 +146,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) follows: Option<Bci>,
     /// The current code, if its metadata is flawed; the gap that reports this is in the flow.
     flawed: Option<CodeId>,
+    /// Observes compiled code.
+    pub(crate) states: Option<Box<States>>,
 }
 
 /// Appends a run of bytecodes that are adjacent in the code: the first, the last, and their
@@ -228,6 +231,7 @@ impl<'a> Machine<'a> {
             interned: 0,
             follows: None,
             flawed: None,
+            states: None,
         }
     }
     /// Takes the next item of the thread.
@@ -355,6 +359,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn lose(&mut self, gap: Gap) {
         self.unfold();
         self.settle_orphan();
+        self.observe_loss();
         self.pop_all(FrameExit::Lost);
         self.outcome = BranchOutcomes::default();
         self.throwing = false;
@@ -396,6 +401,7 @@ impl<'a> Machine<'a> {
             self.flawed = None;
         }
         let class = self.shared.tags.class(code);
+        self.observe_code(code, class);
         let walked = match class {
             CodeClass::Landmarks => self.landmark_block(start, end, exit),
             CodeClass::NMethod if self.automatic_block(start, end, code, exit) => Ok(()),
@@ -551,6 +557,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn finish(&mut self) {
         self.unfold();
         self.settle_orphan();
+        self.observe_loss();
         self.pop_all(FrameExit::Lost);
     }
     /// Pops every frame.

@@ -12,6 +12,7 @@ use crate::frame::{Frame, Position, Restart, Run, Trail};
 use crate::machine::{Before, Machine};
 use crate::moves::{FrameMove, MoveTarget};
 use crate::paths::Ends;
+use crate::states::{Marked, Unmarked};
 use crate::tags::CodeClass;
 use jportal_bytecode::{Opcode, Transfer};
 use jportal_capture::schema::{ambiguities, compilers, pc_flags};
@@ -40,6 +41,10 @@ impl<'a> Machine<'a> {
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
+        self.observe_block(from, to);
+        if exit == Exit::Cut {
+            self.observe_cut();
+        }
         let passed = m.passed(from, to).filter(|&(at, _)| !(again && at == from));
         if exit == Exit::Cut && !self.is_early() {
             let marks = passed.flat_map(|(_, list)| list).copied();
@@ -48,10 +53,12 @@ impl<'a> Machine<'a> {
         // The position at the start of the block may be that of the call that returned there.
         let mut done = from + 1;
         for (at, list) in passed {
+            self.observe_inside(n, from, (done, at));
             self.pass_polls(n, m, (done, at));
             done = done.max(at);
             list.iter().for_each(|&mark| self.pass(m, mark));
         }
+        self.observe_inside(n, from, (done, to));
         self.pass_polls(n, m, (done, to));
         match exit {
             Exit::Call | Exit::IndirectCall => self.pass_call(n, m, (from, to)),
@@ -70,6 +77,7 @@ impl<'a> Machine<'a> {
     }
     /// The block `from..to` ends with a call.
     fn pass_call(&mut self, n: &NMethod, m: &PathMarkers, (from, to): (u32, u32)) {
+        self.observe_call(from, to);
         let position = n.position_at(to).or_else(|| self.athrow_in(n, from, to));
         self.settle_at(n, m, position);
         let restart = position.and_then(|p| self.restarts(n, p));
@@ -158,7 +166,7 @@ impl<'a> Machine<'a> {
                 m.on_edge(last.to, Outcome::NotTaken, at)
             }
             Exit::Cut => {
-                self.stop_at_cut(n, last.to);
+                self.stop_at_cut(n, last.to, Some(at));
                 m.on_edge(last.to, Outcome::Fault, at)
             }
             Exit::Call | Exit::IndirectCall if last.to == at && !self.came_from_stub() => {
@@ -170,6 +178,7 @@ impl<'a> Machine<'a> {
                     self.advance_inside(n, Some(scope));
                 }
                 self.thrown();
+                self.observe_handler(last.to, at);
                 m.on_edge(last.to, Outcome::Exception, at)
             }
             // QEMU does not report the direction of a branch to the next instruction.
@@ -252,8 +261,9 @@ impl<'a> Machine<'a> {
         hop.path.as_deref().is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
     }
     /// The instruction at `cut` faulted or the thread was stopped there, and control continues
-    /// elsewhere.
-    pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
+    /// elsewhere: in the same code at `at`, or outside.
+    pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32, at: Option<u32>) {
+        self.observe_stop(cut, at);
         if let Some(m) = &n.markers {
             self.settle_at(n, m, n.position_of_fault(cut));
             self.reach_cut(n, m, cut);
@@ -298,6 +308,7 @@ impl<'a> Machine<'a> {
             }
             self.settle(m);
         }
+        self.observe_marker(mark);
         match mark {
             Marker::PollState => {
                 if let Some(trail) = self.trail() {
@@ -324,12 +335,14 @@ impl<'a> Machine<'a> {
     fn go_astray(&mut self) {
         if let Some(trail) = self.trail() {
             (trail.astray, trail.lost, trail.thrown) = (true, Some(Cause::MissingMarker), false);
+            trail.marked = Marked::Unknown(Unmarked::Astray);
         }
     }
     /// It is not known what the top frame executes before its next marker.
     fn lose_path(&mut self, cause: Cause) {
         if let Some(trail) = self.trail() {
             trail.lost = Some(cause);
+            trail.marked = Marked::Unknown(Unmarked::Lost(cause));
         }
     }
     /// Whether the top frame is being followed and its position is in the frames of `context`.
@@ -442,7 +455,7 @@ impl<'a> Machine<'a> {
         let n = self.shared.image.code(code).and_then(|v| v.nmethod());
         let Some(n) = n.filter(|n| self.uses_markers(n)) else { return };
         if last.exit == Exit::Cut {
-            self.stop_at_cut(n, last.to);
+            self.stop_at_cut(n, last.to, None);
         } else if let Some(Restart { scope, cause }) = restart {
             // An uncommon trap. Without a moved allocation its state is its position.
             if cause == Cause::MovedAllocation {

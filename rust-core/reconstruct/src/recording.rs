@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::stretches::{Blind, CoreSideband, StaleBlock, Stretch, Visit, digest};
 use crate::summary::DecodeSummary;
 use hashbrown::HashMap;
+use iced_x86::{Decoder, DecoderOptions};
 use jportal_bytecode::MethodTable;
 use jportal_capture::schema::patch_reasons;
 use jportal_capture::{CaptureReader, EndReason, LossReason};
@@ -202,6 +203,25 @@ impl Recording {
         progress: &mut Progress<'_>,
     ) -> Result<DecodeSummary, Error> {
         decode(self, options, consumer, progress)
+    }
+    /// For each of the blocks of `code`, given by their first offset and the one after their
+    /// last instruction, the offsets of its instructions, as the code was when it was installed.
+    pub fn instructions(&self, code: CodeId, blocks: &[(u32, u32)]) -> Vec<Vec<u32>> {
+        let Some(version) = self.image.code(code) else { return vec![Vec::new(); blocks.len()] };
+        let (len, time) = (usize::try_from(version.range.len()).unwrap_or(0), version.installed);
+        let bytes = self.history.versions(version.range.start, len, time, time).pop();
+        let bytes = bytes.map_or(Vec::new(), |v| v.bytes);
+        let offsets = |&(from, to): &(u32, u32)| {
+            let block = bytes.get(from as usize..to as usize).unwrap_or_default();
+            let mut decoder = Decoder::with_ip(64, block, from.into(), DecoderOptions::NONE);
+            let mut offsets = Vec::new();
+            while decoder.can_decode() {
+                offsets.push(decoder.ip() as u32);
+                let _ = decoder.decode();
+            }
+            offsets
+        };
+        blocks.iter().map(offsets).collect()
     }
     /// The methods of the VM.
     pub fn methods(&self) -> &MethodTable {

@@ -9,6 +9,7 @@
 //! | [`against`] | another recording of the same deterministic program |
 //! | [`accuracy`] | a loss-free recording of the same run |
 //! | [`jacoco`] | JaCoCo's probes and counters |
+//! | [`debug_info`] | the debug info of compiled code, which the flow judges |
 //!
 //! Everything here is an [`Analysis`](jportal_flow::Analysis). The crate opens no files. Where it
 //! reads, the caller passes the stream.
@@ -18,6 +19,7 @@ pub mod accuracy;
 pub mod against;
 pub mod check;
 pub mod circumstance;
+pub mod debug_info;
 pub mod jacoco;
 pub mod verify;
 

@@ -65,6 +65,8 @@ pub struct NMethod {
     /// The positions of safepoints, in ascending order of offsets. Positions in between
     /// (`-XX:+DebugNonSafepoints`) are left out, because they are only approximate.
     pub positions: Box<[PcPosition]>,
+    /// The positions in between, in ascending order of offsets. Only profilers use them.
+    pub approximate: Box<[PcPosition]>,
     /// Exception handlers.
     pub handlers: Box<[schema::HandlerEntry]>,
     /// Implicit exceptions.
@@ -88,6 +90,17 @@ impl NMethod {
     /// The position at exactly `offset`.
     pub fn position_at(&self, offset: u32) -> Option<&PcPosition> {
         self.positions.binary_search_by_key(&offset, |p| p.offset).ok().map(|i| &self.positions[i])
+    }
+    /// The position that a profiler takes for the instruction at `pc`: the first one after it,
+    /// safepoint or not (`forte.cpp`: `pc_desc_near(pc + 1)`).
+    pub fn position_of_sample(&self, pc: u32) -> Option<&PcPosition> {
+        let next = |list: &'_ [PcPosition]| list.partition_point(|p| p.offset <= pc);
+        let exact = self.positions.get(next(&self.positions));
+        let approximate = self.approximate.get(next(&self.approximate));
+        match (exact, approximate) {
+            (Some(a), Some(b)) => Some(if a.offset <= b.offset { a } else { b }),
+            (a, b) => a.or(b),
+        }
     }
     /// The position at `offset` for an instruction there that was not executed. C2 has no
     /// positions for implicit exceptions. A position at such an offset belongs to the preceding
@@ -195,16 +208,14 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         method: method(s.method),
         bci: s.bci,
     });
-    let mut positions: Vec<PcPosition> = r
-        .pc_descs
-        .iter()
-        .filter(|p| p.flags & pc_flags::NON_SAFEPOINT == 0)
-        .map(|p| PcPosition {
-            offset: p.pc_offset,
-            scope: (p.scope != NO_SCOPE).then_some(p.scope),
-            flags: p.flags,
-        })
-        .collect();
+    let position = |p: &schema::PcDescriptor| PcPosition {
+        offset: p.pc_offset,
+        scope: (p.scope != NO_SCOPE).then_some(p.scope),
+        flags: p.flags,
+    };
+    let (mut approximate, mut positions): (Vec<_>, Vec<_>) =
+        r.pc_descs.iter().map(position).partition(|p| p.flags & pc_flags::NON_SAFEPOINT != 0);
+    approximate.sort_by_key(|p| p.offset);
     positions.sort_by_key(|p| p.offset);
     NMethod {
         method: method(r.method),
@@ -223,6 +234,7 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         stub: r.stub,
         scopes: scopes.collect(),
         positions: positions.into(),
+        approximate: approximate.into(),
         handlers: r.handlers.into(),
         implicit: r.implicit.into(),
         markers: None,
@@ -244,5 +256,7 @@ mod tests {
         let offsets: Vec<u32> = n.positions.iter().map(|p| p.offset).collect();
         assert_eq!(offsets, [4, 12]);
         assert_eq!(n.position_at(9), None);
+        let sampled = [0, 3, 4, 8, 9, 11, 12].map(|pc| n.position_of_sample(pc).map(|p| p.offset));
+        assert_eq!(sampled, [Some(4), Some(4), Some(9), Some(9), Some(12), Some(12), None]);
     }
 }

@@ -9,6 +9,7 @@
 mod abuse;
 mod code_memory;
 mod configurations;
+mod debug_info;
 mod degrade;
 mod died;
 mod equality;
