@@ -225,7 +225,6 @@ impl Builder {
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
             Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
-            Record::ClassUnloaded(r) => image.methods.unloaded(r.klass),
             // The effects of a change of state on the code are visible as patches.
             Record::NMethodStateChanged(r) => {
                 let changed = self.nmethods.get(&r.nmethod).and_then(|id| image.codes.get_mut(id.0 as usize));

@@ -88,9 +88,16 @@ impl MethodIndex {
         d.class.hidden = c.flags & class_flags::HIDDEN != 0;
         d.class.source_file = text(&c.source_file);
     }
+    /// The class was unloaded, and its methods with it. A method that redefinition has moved to
+    /// another class stays.
     pub(crate) fn unload_class(&mut self, tsc: Tsc, klass: u64) {
         if let Some(lives) = self.lives.get_mut(&klass) {
             lives.push((tsc, None));
+        }
+        for ptr in self.members.remove(&klass).unwrap_or_default() {
+            if self.live.get(&ptr).is_some_and(|l| l.1 == klass) {
+                self.live.remove(&ptr);
+            }
         }
     }
     /// The class that `klass` meant at `tsc`; if none lived there, the next one.
@@ -158,15 +165,6 @@ impl MethodIndex {
     /// The `Method*` was freed; a later method at that address is another one.
     pub(crate) fn freed(&mut self, ptr: MethodPtr) {
         self.live.remove(&ptr.0);
-    }
-    /// The class was unloaded, and its methods with it. A method that redefinition has moved to
-    /// another class stays.
-    pub(crate) fn unloaded(&mut self, klass: u64) {
-        for ptr in self.members.remove(&klass).unwrap_or_default() {
-            if self.live.get(&ptr).is_some_and(|l| l.1 == klass) {
-                self.live.remove(&ptr);
-            }
-        }
     }
     /// The method that lives at `ptr` after the records read up to here.
     pub(crate) fn live(&self, ptr: MethodPtr) -> Option<MethodId> {
@@ -249,7 +247,7 @@ mod tests {
         let mut index = MethodIndex::default();
         let name = |text: &[u8]| Str(text.to_vec().into());
         for klass in [1, 2] {
-            index.define_class(&ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
+            index.define_class(Tsc(1), &ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
         }
         let define = |index: &mut MethodIndex, tsc, method, klass| {
             let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };
@@ -260,7 +258,7 @@ mod tests {
         define(&mut index, 20, 0x200, 1);
         let moved = define(&mut index, 30, 0x200, 2);
         assert_eq!(index.live(MethodPtr(0x100)), Some(first));
-        index.unloaded(1);
+        index.unload_class(Tsc(35), 1);
         assert_eq!(index.live(MethodPtr(0x100)), None);
         assert_eq!(index.live(MethodPtr(0x200)), Some(moved));
         // An old capture repeats each method.
