@@ -15,13 +15,16 @@
 //! | 24     | `u32`  | process id of the VM                                                |
 //! | 64     | `u64`  | head: position after the last byte that a producer published        |
 //! | 72     | `u64`  | boundary: position after the last whole record                      |
+//! | 80     | `u64`  | TSC of that record                                                  |
+//! | 88     | `u64`  | bytes of records that follow the ring's and are in the VM's memory  |
 //! | 128    | `u64`  | tail: position after the last byte that is in the capture           |
 //! | 4096   |        | the ring: byte `p` of the metadata stream is at `4096 + p % size`   |
 //!
 //! Positions count bytes of the metadata stream from its start, like the capture's own metadata
 //! offsets. A producer writes its bytes, then stores `head` (release); the consumer stores
 //! `tail` (release) after `write(2)` of the capture has returned. A record longer than the ring
-//! passes in pieces: `head` advances within the record, `boundary` only at its end. The VM
+//! passes in pieces: `head` advances within the record, `boundary` only at its end. When the
+//! ring is full, records wait in the VM's memory; those are lost if the VM is killed then. The VM
 //! holds an exclusive `flock` on the file while it lives.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -47,6 +50,10 @@ pub const PID: usize = 24;
 pub const HEAD: usize = 64;
 /// Offset of the boundary.
 pub const BOUNDARY: usize = 72;
+/// Offset of the TSC of the last whole record.
+pub const BOUNDARY_TSC: usize = 80;
+/// Offset of the number of bytes that are only in the VM's memory.
+pub const MEMORY: usize = 88;
 /// Offset of the tail.
 pub const TAIL: usize = 128;
 /// Offset of the ring's bytes.
@@ -128,8 +135,12 @@ fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error>
         bytes = piece.len() as u64;
         writer.metadata(&piece)?;
     }
-    if missing == 0 {
+    if missing == 0 && image.memory == 0 {
         writer.described(Tsc(u64::MAX))?;
+    } else if missing == 0 {
+        text = format!("{text}; {} bytes of metadata were only in its memory", image.memory);
+        missing = image.memory;
+        writer.described(Tsc(image.boundary_tsc))?;
     }
     let counter = |name: &str, value| Counter { name: name.into(), value };
     let counters =
@@ -143,6 +154,9 @@ struct Image {
     ring: Vec<u8>,
     tail: u64,
     boundary: u64,
+    boundary_tsc: u64,
+    /// Bytes that were only in the VM's memory.
+    memory: u64,
     crashed: bool,
 }
 
@@ -168,7 +182,9 @@ impl Image {
         }
         let mut ring = vec![0; usize::try_from(size).map_err(|_| bad("too large for this machine"))?];
         file.read_exact_at(&mut ring, BYTES as u64).map_err(|source| Error::Read { place: 0, source })?;
-        Ok(Self { ring, tail, boundary, crashed: u32_at(&page, STATE) == states::CRASHED })
+        let (boundary_tsc, memory) = (u64_at(&page, BOUNDARY_TSC), u64_at(&page, MEMORY));
+        let crashed = u32_at(&page, STATE) == states::CRASHED;
+        Ok(Self { ring, tail, boundary, boundary_tsc, memory, crashed })
     }
 
     /// The stream's bytes from `from` (not before the tail) to the end of the last whole

@@ -353,11 +353,12 @@ pub struct CaptureCopy {
 }
 
 impl CaptureCopy {
-    /// Copies to a new file at `path` and returns a writer that continues there.
+    /// Copies to a new file at `path` and returns a writer that continues there. `copied` is called
+    /// with the length of each piece.
     ///
     /// # Errors
     /// As [`CaptureWriter::create`].
-    pub fn to(self, path: &Path) -> Result<CaptureWriter, Error> {
+    pub fn to(self, path: &Path, mut copied: impl FnMut(u64)) -> Result<CaptureWriter, Error> {
         let mut copy = CaptureWriter::create(path)?;
         let mut piece = vec![0; SPLIT.min(self.written.file as usize)];
         while copy.written.file < self.written.file {
@@ -366,6 +367,7 @@ impl CaptureCopy {
             let read = self.source.read_exact_at(&mut piece[..n], place);
             read.map_err(|source| Error::Write { place, source })?;
             copy.put(&piece[..n], &[])?;
+            copied(n as u64);
         }
         (copy.written, copy.frames, copy.streams) = (self.written, self.frames, self.streams);
         (copy.has_header, copy.by_table) = (true, self.by_table);

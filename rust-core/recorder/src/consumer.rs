@@ -9,6 +9,7 @@ use crate::session::Session;
 use jportal_capture::CaptureWriter;
 use jportal_capture::header::sources;
 use jportal_units::Tsc;
+use std::fs::File;
 use std::time::Duration;
 
 /// How long the consumer sleeps unless it is woken. A quarter-full ring wakes it.
@@ -18,10 +19,14 @@ const PIECE: usize = 1 << 20;
 /// Largest piece written at once after a failure, when the disk may be nearly full.
 const SMALL_PIECE: usize = 16 << 10;
 
-/// Creates the capture and writes its header.
-pub(crate) fn create(session: &Session) -> Result<(), Error> {
+/// Creates the capture, unless it is `file`, and writes its header.
+pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error> {
     let refused = |source| Error::Capture { path: session.path.clone(), source };
-    let mut writer = CaptureWriter::create(&session.path).map_err(refused)?;
+    let writer = match file {
+        Some(file) => CaptureWriter::create_from_file(file),
+        None => CaptureWriter::create(&session.path),
+    };
+    let mut writer = writer.map_err(refused)?;
     if session.device.config().source == sources::EMULATED {
         writer.checksum_by_table();
     }
@@ -43,7 +48,7 @@ pub(crate) fn run(session: &Session) {
         session.write_header();
         if ring.left() > 0 {
             let mut n = 0;
-            let put = session.append(|w| {
+            let put = session.append_metadata(|w| {
                 n = put_records(w, ring, PIECE, &mut piece)?;
                 Ok(())
             });
@@ -58,7 +63,7 @@ pub(crate) fn run(session: &Session) {
             // that was cut off knows up to which time its trace can be decoded.
             let chunks = session.written().chunks;
             if let Some(tsc) = ring.complete_until().filter(|_| chunks != described) {
-                session.append(|w| w.described(Tsc(tsc)));
+                session.append_metadata(|w| w.described(Tsc(tsc)));
                 described = session.written().chunks;
             }
             std::thread::park_timeout(NAP);

@@ -92,6 +92,17 @@ pub enum Error {
     /// The capture could be created but not written; the text is that of the first failure.
     #[error("{0}")]
     Unwritable(String),
+    /// The disk took nothing for so long that the recording was given up.
+    #[error(
+        "{path}: the file system has taken nothing for {seconds} s; what is missing of the metadata is added when the \
+         capture is opened with jportal, the trace is lost"
+    )]
+    Stuck {
+        /// The capture.
+        path: PathBuf,
+        /// How long a write has lasted.
+        seconds: u64,
+    },
     /// Another VM writes this capture.
     #[error("{path} is in use by a running VM; choose another -XX:JPortalFile (%p gives the process id)")]
     InUse {
@@ -145,7 +156,7 @@ impl Error {
             | Self::ForeignUnit { .. }
             | Self::Device(_)
             | Self::Unit(_) => 2,
-            Self::Capture { .. } | Self::Unwritable(_) | Self::InUse { .. } => 3,
+            Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } | Self::InUse { .. } => 3,
             Self::Ring { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,

@@ -8,7 +8,7 @@ use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::dump::{self, SlowCall};
 use crate::error::Error;
 use crate::log::Level;
-use crate::ring::Ring;
+use crate::ring::{OVERFLOW_LIMIT, Ring};
 use crate::session::{Session, lock};
 use crate::{consumer, header, sys};
 use jportal_capture::EndReason;
@@ -19,9 +19,9 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Why a recording is stopped.
@@ -57,6 +57,8 @@ pub struct Recorder {
     session: Arc<Session>,
     /// `None` once the recording has been stopped.
     threads: Mutex<Option<RecorderThreads>>,
+    /// The drain threads, to wake them.
+    drains: Arc<[Thread]>,
     /// Threads that write dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
@@ -65,7 +67,14 @@ pub struct Recorder {
 struct RecorderThreads {
     drains: Vec<JoinHandle<()>>,
     consumer: JoinHandle<()>,
+    watch: JoinHandle<()>,
 }
+
+/// Why a recording ended whose records fitted neither into the ring nor into memory. A constant,
+/// because the thread that finds it may hold locks of the VM.
+const OVERRUN: &str = "the file system is too slow: 64 MB of metadata waited in memory, and nothing more is kept; record to a \
+                       faster disk";
+const _: () = assert!(OVERFLOW_LIMIT == 64 << 20, "the text names the limit");
 
 impl Recorder {
     /// Opens device, ring and capture, and starts the threads.
@@ -86,22 +95,42 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::start`].
     pub fn start_on(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
-        sys::with_signals_blocked(|| Self::start_on_blocked(config, device))
+        sys::with_signals_blocked(|| Self::start_on_blocked(config, device, None))
+    }
+
+    /// As [`Recorder::start_on`], but writes to `file`, which is empty and positioned at its start.
+    /// For tests: no other file is a pipe that somebody may stop reading.
+    ///
+    /// # Errors
+    /// As [`Recorder::start`].
+    #[doc(hidden)]
+    pub fn start_into(
+        config: RecordingConfig,
+        device: Box<dyn Device>,
+        file: std::fs::File,
+    ) -> Result<Self, Error> {
+        sys::with_signals_blocked(|| Self::start_on_blocked(config, device, Some(file)))
     }
 
     /// Creates the recorder's threads first: the device traces this thread and those that it
     /// creates after `rings`, so the recorder's own are not traced. On an error the threads'
     /// channels close and the threads end.
-    fn start_on_blocked(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
+    fn start_on_blocked(
+        config: RecordingConfig,
+        device: Box<dyn Device>,
+        file: Option<std::fs::File>,
+    ) -> Result<Self, Error> {
         let end = Arc::new(Mutex::new(StopReason::Exit));
         let consumer = WaitingConsumer::spawn(Arc::clone(&end))?;
         let crew =
             (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
         let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
-        let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid]).collect();
+        let watch = WaitingWatch::spawn()?;
+        let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid, watch.tid]).collect();
         let rings = device.rings(&own)?;
         let (buffer_bytes, snapshot_bytes) = (config.buffer_bytes, config.snapshot_bytes);
-        let (session, consumer) = consumer.start(config, device)?;
+        let (session, consumer) = consumer.start(config, device, file)?;
+        let watch = watch.start(&session);
         let keep = session.device.keeps();
         if keep.is_none() && snapshot_bytes != 0 {
             let text = "JPortalSnapshot is ignored: this source writes no trace";
@@ -126,7 +155,8 @@ impl Recorder {
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
         Ok(Self {
             session,
-            threads: Mutex::new(Some(RecorderThreads { drains, consumer })),
+            drains: drains.iter().map(|d| d.thread().clone()).collect(),
+            threads: Mutex::new(Some(RecorderThreads { drains, consumer, watch })),
             writers: Mutex::default(),
             end,
         })
@@ -150,10 +180,14 @@ impl Recorder {
         self.threads.try_lock().is_ok_and(|threads| threads.is_none())
     }
 
-    /// Commits one metadata record (see [`Ring::write`]).
+    /// Commits one metadata record (see [`Ring::write`]). Waits for no disk.
     #[inline]
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
-        self.session.ring.write(kind, body)
+        let taken = self.session.ring.write(kind, body);
+        if !taken && self.session.ring.is_overrun() {
+            self.session.fail_with(OVERRUN.into());
+        }
+        taken
     }
 
     /// Whether the device cannot filter a code cache of anonymous memory, but can filter one
@@ -199,23 +233,31 @@ impl Recorder {
                 Err(_) => return,
             },
         };
-        let Some(threads) = running.take() else { return };
-        let deadline = reason.patience().map(|p| Instant::now() + p);
+        let collecting = match reason.patience() {
+            None => Some(lock(&self.session.collecting)),
+            Some(_) => self.session.collecting.try_lock().ok(),
+        };
+        let (Some(collecting), Some(threads)) = (collecting, running.take()) else { return };
+        let mut limit = EndLimit::new(&self.session, reason.patience());
         *lock(&self.end) = reason;
         self.session.device.disable();
         self.session.stopping.store(true, Release);
+        drop(collecting);
         // The metadata ring stays open until the trace has ended, so that it takes every record
         // that the trace needs.
         for thread in threads.drains {
             thread.thread().unpark();
-            join(thread, deadline);
+            limit.join(thread);
         }
         for writer in std::mem::take(&mut *lock(&self.writers)) {
-            join(writer, deadline);
+            limit.join(writer);
         }
         self.session.ring.close();
-        join(threads.consumer, deadline);
-        self.session.device.finish();
+        limit.join(threads.consumer);
+        // With the watching thread ends what a failure entails. Its log line may take long.
+        self.session.end_watch();
+        join(threads.watch, Some(Instant::now() + LAST_LINE));
+        self.session.leave();
         self.warn_of_silence();
         self.session.log.line(Level::Info, &self.summary());
     }
@@ -237,37 +279,35 @@ impl Recorder {
                 "the recording is none of a flight recorder (-XX:JPortalSnapshot)".into(),
             ));
         }
-        Ring::check_unused(path)?;
-        // The lock is held while windows are copied, so that the recording does not end
-        // meanwhile and dumps take turns.
-        let running = lock(&self.threads);
-        let Some(threads) = running.as_ref().filter(|_| self.is_active()) else {
+        if !self.is_active() {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
-        };
-        let drains = &threads.drains;
-        let wake = || drains.iter().for_each(|d| d.thread().unpark());
-        let (windows, mark) = dump::collect(session, drains.len(), wake)?;
-        drop(running);
-        session.dumps.fetch_add(1, Relaxed);
-        let (reason, path) = (reason.to_owned(), path.to_owned());
-        if slow.is_none() {
-            return dump::write(session, &path, &windows, mark, &reason, slow);
         }
-        // Another thread writes the dump, because others may wait for the thread whose call was
-        // slow.
-        let own = Arc::clone(session);
+        // Another thread makes the dump: others may wait for the thread whose call was slow, and
+        // no thread of the VM waits for a disk without a limit.
+        let (own, drains) = (Arc::clone(session), Arc::clone(&self.drains));
+        let (reason, path) = (reason.to_owned(), path.to_owned());
+        let (done, answer) = mpsc::sync_channel(1);
         let write = move || {
-            guarded(&own, || {
-                if let Err(e) = dump::write(&own, &path, &windows, mark, &reason, slow) {
-                    own.log.line(Level::Warning, &e.to_string());
-                }
-            });
+            let mut result = Ok(());
+            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, slow));
+            if let (Err(e), true) = (&result, slow.is_some()) {
+                own.log.line(Level::Warning, &e.to_string());
+            }
+            let _ = done.try_send(result);
         };
         let writer = spawn("jportal-dump", write)?;
-        let mut writers = lock(&self.writers);
-        writers.retain(|w| !w.is_finished());
-        writers.push(writer);
-        Ok(())
+        {
+            let mut writers = lock(&self.writers);
+            writers.retain(|w| !w.is_finished());
+            writers.push(writer);
+        }
+        if slow.is_some() {
+            return Ok(());
+        }
+        answer.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
+            let text = format!("it is not complete after {} s and continues", DUMP_LIMIT.as_secs());
+            Err(Error::Dump(text))
+        })
     }
 
     /// Async-signal-safe: the VM has met a fatal error. Stops the device and gives it time to
@@ -282,9 +322,11 @@ impl Recorder {
         give_time(500, || session.device.is_quiet());
         session.ring.mark_crashed();
         if session.device.keeps().is_some() {
-            // The drain threads write the windows of a flight recorder.
+            // The drain threads write the windows of a flight recorder, and continue while the VM
+            // writes its report. QEMU makes them slow.
+            let turns = if session.device.config().source == sources::EMULATED { 1000 } else { 50 };
             let drains = session.drains.load(Relaxed);
-            give_time(1000, || session.saved.load(Relaxed) >= drains);
+            give_time(turns, || session.saved.load(Relaxed) >= drains);
         }
     }
 
@@ -351,6 +393,30 @@ impl Recorder {
     }
 }
 
+/// How long the caller of [`Recorder::dump`] waits for the dump.
+const DUMP_LIMIT: Duration = Duration::from_secs(20);
+
+fn make_dump(
+    session: &Session,
+    drains: &[Thread],
+    path: &Path,
+    reason: &str,
+    slow: Option<SlowCall>,
+) -> Result<(), Error> {
+    let turn = lock(&session.collecting);
+    if !session.ring.is_open() || session.stopping.load(Acquire) {
+        return Err(Error::Dump(session.failure().unwrap_or_else(|| "the recording ends".into())));
+    }
+    let wake = || drains.iter().for_each(Thread::unpark);
+    let (windows, mark) = dump::collect(session, drains.len(), wake)?;
+    drop(turn);
+    session.dumps.fetch_add(1, Relaxed);
+    session.copying.fetch_add(1, Relaxed);
+    let written = dump::write(session, path, &windows, mark, reason, slow);
+    session.copying.fetch_sub(1, Relaxed);
+    written
+}
+
 /// A drain thread that waits for its work.
 struct WaitingDrain {
     thread: JoinHandle<()>,
@@ -364,6 +430,7 @@ impl WaitingDrain {
         let body = move || {
             if let Ok((session, cores)) = given.recv() {
                 guarded(&session, || drain::run(&session, cores));
+                session.leave();
             }
         };
         let (thread, tid) = spawn_known("jportal-drain", body)?;
@@ -371,13 +438,14 @@ impl WaitingDrain {
     }
 
     fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
+        session.enter();
         // Cannot fail: the thread waits for this message only.
         let _ = self.work.send((session, cores));
         self.thread
     }
 }
 
-type Assignment = (RecordingConfig, Box<dyn Device>);
+type Assignment = (RecordingConfig, Box<dyn Device>, Option<std::fs::File>);
 
 /// The consumer thread before it receives its work. It creates ring and capture itself, so that
 /// every write of the recorder happens with signals blocked.
@@ -393,8 +461,8 @@ impl WaitingConsumer {
         let (work, given) = mpsc::sync_channel::<Assignment>(1);
         let (to_starter, answer) = mpsc::sync_channel(1);
         let body = move || {
-            let Ok((config, device)) = given.recv() else { return };
-            match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
+            let Ok((config, device, file)) = given.recv() else { return };
+            match catch_unwind(AssertUnwindSafe(|| open_session(&config, device, file))) {
                 Ok(Ok(session)) => {
                     session.ring.attach_consumer();
                     let _ = to_starter.send(Ok(Arc::clone(&session)));
@@ -417,8 +485,9 @@ impl WaitingConsumer {
         self,
         config: RecordingConfig,
         device: Box<dyn Device>,
+        file: Option<std::fs::File>,
     ) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
-        let _ = self.work.send((config, device));
+        let _ = self.work.send((config, device, file));
         match self.answer.recv() {
             Ok(Ok(session)) => Ok((session, self.thread)),
             Ok(Err(e)) => {
@@ -430,12 +499,97 @@ impl WaitingConsumer {
     }
 }
 
+/// The thread that carries out what a failure entails, before it receives its work.
+struct WaitingWatch {
+    thread: JoinHandle<()>,
+    tid: u32,
+    work: mpsc::SyncSender<Arc<Session>>,
+}
+
+impl WaitingWatch {
+    fn spawn() -> Result<Self, Error> {
+        let (work, given) = mpsc::sync_channel::<Arc<Session>>(1);
+        let (thread, tid) = spawn_known("jportal-watch", move || {
+            if let Ok(session) = given.recv() {
+                session.watch();
+            }
+        })?;
+        Ok(Self { thread, tid, work })
+    }
+
+    fn start(self, session: &Arc<Session>) -> JoinHandle<()> {
+        let _ = self.work.send(Arc::clone(session));
+        self.thread
+    }
+}
+
+/// How long the end of a recording may take.
+///
+/// Time is counted in rounds of [`ROUND`], not read from a clock: a process that was stopped
+/// for a minute has not waited for a minute.
+struct EndLimit<'a> {
+    session: &'a Session,
+    /// Rounds left; `None`: as long as the disk takes data.
+    rounds: Option<u32>,
+    /// Rounds in which a write has lasted without an end.
+    silent: u32,
+    moved: (u64, u64),
+}
+
+const ROUND: Duration = Duration::from_millis(2);
+/// How long one write to the file system may last at the end of the recording.
+const LONGEST_WRITE: Duration = Duration::from_secs(5);
+/// How long the log may take for its last line.
+const LAST_LINE: Duration = Duration::from_millis(500);
+
+impl<'a> EndLimit<'a> {
+    fn new(session: &'a Session, patience: Option<Duration>) -> Self {
+        let rounds = patience.map(|p| (p.as_millis() / ROUND.as_millis()) as u32);
+        Self { session, rounds, silent: 0, moved: (0, 0) }
+    }
+
+    /// Waits for a thread. Gives the recording up when the disk takes nothing any more; the thread
+    /// then ends when it can.
+    fn join(&mut self, thread: JoinHandle<()>) {
+        while !thread.is_finished() && self.continues() {
+            std::thread::sleep(ROUND);
+        }
+        if thread.is_finished() {
+            // A panic of the thread was caught in it.
+            let _ = thread.join();
+        }
+    }
+
+    fn continues(&mut self) -> bool {
+        if let Some(rounds) = &mut self.rounds {
+            *rounds = rounds.saturating_sub(1);
+            return *rounds > 0;
+        }
+        let moved = (self.session.written().chunks, self.session.copied.load(Relaxed));
+        let writes = self.session.is_writing() || self.session.copying.load(Relaxed) > 0;
+        if std::mem::replace(&mut self.moved, moved) != moved || !writes {
+            self.silent = 0;
+        }
+        self.silent += 1;
+        if u128::from(self.silent) * ROUND.as_millis() < LONGEST_WRITE.as_millis() {
+            return true;
+        }
+        let path = self.session.path.clone();
+        self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() });
+        false
+    }
+}
+
 /// Creates the ring before the capture, so that a new capture is never beside an old ring.
-fn open_session(config: &RecordingConfig, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
+fn open_session(
+    config: &RecordingConfig,
+    device: Box<dyn Device>,
+    file: Option<std::fs::File>,
+) -> Result<Arc<Session>, Error> {
     let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
     let header = header::at_start(config, &*device);
     let session = Arc::new(Session::new(config, device, ring, header));
-    consumer::create(&session).inspect_err(|_| session.ring.remove_file())?;
+    consumer::create(&session, file).inspect_err(|_| session.ring.remove_file())?;
     Ok(session)
 }
 

@@ -8,6 +8,7 @@
 //! recovery are described in [`jportal_capture::ring_file`].
 
 use crate::Error;
+use crate::overflow::Overflow;
 use crate::sys::rdtsc;
 use jportal_capture::ring_file::{self as layout, states};
 use jportal_capture::schema::FRAME_HEADER;
@@ -20,7 +21,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+
+/// How many bytes of records may wait in memory.
+pub const OVERFLOW_LIMIT: usize = 64 << 20;
+/// Refilling ends after this many bytes, because producers wait meanwhile.
+const REFILL: usize = 256 << 10;
 
 /// The export ring.
 #[derive(Debug)]
@@ -28,8 +33,7 @@ pub struct Ring {
     page: Block,
     bytes: Block,
     path: PathBuf,
-    /// Position after the last byte written; published as the head word.
-    producers: Mutex<u64>,
+    producers: Mutex<Producing>,
     consumer: OnceLock<Thread>,
     /// The consumer has been woken and has not read since.
     nudged: AtomicBool,
@@ -37,8 +41,22 @@ pub struct Ring {
     /// TSC of the last record, written under the lock.
     last: AtomicU64,
     waits: AtomicU64,
+    /// Position after the last record committed, be it in the ring or in memory.
+    committed: AtomicU64,
+    overrun: AtomicBool,
     /// Holds the `flock` that shows that the VM lives.
     _file: File,
+}
+
+/// What the producers change in turn.
+#[derive(Debug)]
+struct Producing {
+    /// Position after the last byte in the ring; published as the head word.
+    head: u64,
+    overflow: Overflow,
+    /// Bytes that are missing in the ring of the record that the consumer moves there from
+    /// memory, and that record's TSC.
+    moving: (u64, u64),
 }
 
 impl Ring {
@@ -62,12 +80,18 @@ impl Ring {
             page: part(0, layout::BYTES)?,
             bytes: part(layout::BYTES, size as usize)?,
             path: path.clone(),
-            producers: Mutex::new(0),
+            producers: Mutex::new(Producing {
+                head: 0,
+                overflow: Overflow::new(OVERFLOW_LIMIT),
+                moving: (0, 0),
+            }),
             consumer: OnceLock::new(),
             nudged: AtomicBool::new(false),
             records: AtomicU64::new(0),
             last: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            overrun: AtomicBool::new(false),
             _file: file,
         };
         ring.page.u64_at(layout::SIZE).store(size, Relaxed);
@@ -117,23 +141,29 @@ impl Ring {
 
     /// Position in the metadata stream after the last record committed.
     pub fn position(&self) -> u64 {
-        self.word(layout::BOUNDARY).load(Acquire)
+        self.committed.load(Acquire)
     }
 
-    /// How often a producer found the ring full.
+    /// How often a producer found the ring full, with nothing in memory yet.
     pub fn waits(&self) -> u64 {
         self.waits.load(Relaxed)
     }
 
-    /// Commits one record, and waits for room if necessary. `false` when the ring is closed.
+    /// Whether the ring closed because a record fitted neither into it nor into memory.
+    pub fn is_overrun(&self) -> bool {
+        self.overrun.load(Acquire)
+    }
+
+    /// Commits one record. Never waits for room. `false` when the ring is closed.
     ///
     /// The frame's TSC is read under the lock, so that stream order is time order.
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
         let Ok(len) = u32::try_from(FRAME_HEADER + body.len()) else { return false };
-        let mut head = self.lock();
-        // A record that fits is written only when there is room for all of it, so that a killed
-        // VM leaves no part of it.
-        if !self.is_open() || !self.wait_for_room(*head, u64::from(len).min(self.size())) {
+        if !self.is_open() {
+            return false;
+        }
+        let mut producing = self.lock();
+        if !self.is_open() {
             return false;
         }
         let mut frame = [0; FRAME_HEADER];
@@ -143,19 +173,34 @@ impl Ring {
         let tsc = rdtsc().max(self.last.load(Relaxed));
         self.last.store(tsc, Relaxed);
         frame[8..16].copy_from_slice(&tsc.to_le_bytes());
-        if !self.put(&mut head, &frame) || !self.put(&mut head, body) {
-            return false;
+        let len = u64::from(len);
+        if producing.overflow.is_empty() && self.room(producing.head) >= len {
+            // Before the bytes can be read, so that the tail never passes this position.
+            self.committed.fetch_add(len, Release);
+            self.put(&mut producing.head, &frame);
+            self.put(&mut producing.head, body);
+            self.publish(producing.head);
+            self.publish_boundary(producing.head, tsc);
+        } else {
+            if producing.overflow.is_empty() {
+                self.waits.fetch_add(1, Relaxed);
+            }
+            if producing.overflow.push([&frame, body]).is_err() {
+                self.overrun.store(true, Release);
+                self.close_now();
+                return false;
+            }
+            self.committed.fetch_add(len, Release);
+            self.publish_memory(&producing);
         }
-        self.word(layout::HEAD).store(*head, Release);
-        self.word(layout::BOUNDARY).store(*head, Release);
         self.records.fetch_add(1, Relaxed);
-        if self.size() - self.room(*head) >= self.size() / 4 {
+        if self.size() - self.room(producing.head) >= self.size() / 4 {
             self.nudge();
         }
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
+    fn lock(&self) -> MutexGuard<'_, Producing> {
         // A producer's panic cannot leave a wrong position: it is advanced after the bytes are
         // written.
         self.producers.lock().unwrap_or_else(PoisonError::into_inner)
@@ -165,48 +210,56 @@ impl Ring {
         self.size() - (head - self.word(layout::TAIL).load(Acquire))
     }
 
-    /// Writes the bytes at `head`. When the ring becomes full on the way, which happens only
-    /// for a record longer than the ring, publishes the bytes written and continues when there
-    /// is room again.
-    fn put(&self, head: &mut u64, mut bytes: &[u8]) -> bool {
-        while !bytes.is_empty() {
-            if self.room(*head) == 0 {
-                self.word(layout::HEAD).store(*head, Release);
-                if !self.wait_for_room(*head, 1) {
-                    return false;
-                }
-            }
-            let place = (*head & (self.size() - 1)) as usize;
-            let n = bytes.len().min(self.room(*head) as usize).min(self.bytes.len() - place);
-            let (now, later) = bytes.split_at(n);
-            self.bytes.write(place, now);
-            *head += n as u64;
-            bytes = later;
-        }
-        true
+    fn publish(&self, head: u64) {
+        self.word(layout::HEAD).store(head, Release);
+    }
+    fn publish_boundary(&self, boundary: u64, tsc: u64) {
+        self.word(layout::BOUNDARY_TSC).store(tsc, Release);
+        self.word(layout::BOUNDARY).store(boundary, Release);
+    }
+    fn publish_memory(&self, producing: &Producing) {
+        self.word(layout::MEMORY).store(producing.overflow.len() as u64, Release);
     }
 
-    /// Waits until `wanted` bytes are free; `false` when the ring was closed. Spins briefly,
-    /// then sleeps. The consumer needs no lock that a producer may hold.
-    fn wait_for_room(&self, head: u64, wanted: u64) -> bool {
-        for turn in 0u32.. {
-            if self.room(head) >= wanted {
+    /// Writes the bytes at `head`. There must be room for them.
+    fn put(&self, head: &mut u64, bytes: &[u8]) {
+        let place = (*head & (self.size() - 1)) as usize;
+        let (now, later) = bytes.split_at(bytes.len().min(self.bytes.len() - place));
+        self.bytes.write(place, now);
+        self.bytes.write(0, later);
+        *head += bytes.len() as u64;
+    }
+
+    /// Moves records from memory to the ring, in order, as far as there is room. A record that
+    /// fits into the ring is moved only as a whole, so that a killed VM leaves no part of it; a
+    /// longer one passes in pieces.
+    fn refill(&self) {
+        let mut guard = self.lock();
+        let producing = &mut *guard;
+        let mut moved = 0;
+        while moved < REFILL && !producing.overflow.is_empty() {
+            let room = self.room(producing.head);
+            if producing.moving.0 == 0 {
+                let Some(front) = producing.overflow.front() else { break };
+                let (len, tsc) = (first_u32(&front), last_u64(&front));
+                if room < u64::from(len).min(self.size()) {
+                    break;
+                }
+                producing.moving = (len.into(), tsc);
+            }
+            let n = producing.moving.0.min(room) as usize;
+            if n == 0 {
                 break;
             }
-            if !self.is_open() {
-                return false;
-            }
-            match turn {
-                0 => {
-                    self.waits.fetch_add(1, Relaxed);
-                    self.nudge();
-                }
-                1..100 => std::hint::spin_loop(),
-                100..200 => std::thread::sleep(Duration::from_micros(50)),
-                _ => std::thread::sleep(Duration::from_millis(1)),
+            let head = &mut producing.head;
+            moved += producing.overflow.take(n, |bytes| self.put(head, bytes));
+            producing.moving.0 -= n as u64;
+            self.publish(producing.head);
+            if producing.moving.0 == 0 {
+                self.publish_boundary(producing.head, producing.moving.1);
             }
         }
-        true
+        self.publish_memory(producing);
     }
 
     fn nudge(&self) {
@@ -222,15 +275,13 @@ impl Ring {
         }
     }
 
-    /// Closes the ring after the record that is being written. The consumer must be running,
-    /// because that record may wait for room.
+    /// Closes the ring after the record that is being written.
     pub fn close(&self) {
         let _no_record_is_half_written = self.lock();
         self.close_now();
     }
 
-    /// Closes the ring at once; producers that wait give up. A partly written record stays
-    /// incomplete.
+    /// Closes the ring at once. The record that is being written is still committed.
     pub fn close_now(&self) {
         let _ = self.state().compare_exchange(states::OPEN, states::CLOSED, Release, Relaxed);
         self.wake_consumer();
@@ -249,9 +300,8 @@ impl Ring {
     /// A time before which no further record will be committed; all earlier records have been
     /// taken out. `None` when a producer is writing or records are left. For the consumer only.
     pub fn complete_until(&self) -> Option<u64> {
-        // Only tries the lock, because its holder may wait for room.
-        let head = self.producers.try_lock().ok()?;
-        if *head != self.word(layout::TAIL).load(Relaxed) {
+        let producing = self.producers.try_lock().ok()?;
+        if producing.head != self.word(layout::TAIL).load(Relaxed) || !producing.overflow.is_empty() {
             return None;
         }
         let now = rdtsc().max(self.last.load(Relaxed));
@@ -260,9 +310,9 @@ impl Ring {
         Some(now)
     }
 
-    /// Number of bytes that were published and not taken out. For the consumer only.
+    /// Number of bytes that were committed and not taken out. For the consumer only.
     pub fn left(&self) -> usize {
-        (self.word(layout::HEAD).load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
+        (self.committed.load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
     }
 
     /// Makes the calling thread the consumer.
@@ -270,10 +320,13 @@ impl Ring {
         let _ = self.consumer.set(std::thread::current());
     }
 
-    /// Appends up to `limit` published bytes to `to`; returns their number. They occupy the
+    /// Appends up to `limit` committed bytes to `to`; returns their number. They occupy the
     /// ring until [`Ring::free`]. For the consumer only.
     pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> usize {
         self.nudged.store(false, Relaxed);
+        if self.word(layout::MEMORY).load(Acquire) > 0 {
+            self.refill();
+        }
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
         let n = ((head - tail) as usize).min(limit);
         let place = (tail & (self.size() - 1)) as usize;
@@ -288,6 +341,16 @@ impl Ring {
         let tail = self.word(layout::TAIL);
         tail.store(tail.load(Relaxed) + n as u64, Release);
     }
+}
+
+fn first_u32(header: &[u8; FRAME_HEADER]) -> u32 {
+    u32::from_le_bytes([header[0], header[1], header[2], header[3]])
+}
+/// The TSC of a frame.
+fn last_u64(header: &[u8; FRAME_HEADER]) -> u64 {
+    let mut tsc = [0; 8];
+    tsc.copy_from_slice(&header[8..]);
+    u64::from_le_bytes(tsc)
 }
 
 /// A new locked file of mode 0600 with all its blocks allocated: on a full disk, a write to a

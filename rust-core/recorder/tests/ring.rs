@@ -5,7 +5,7 @@
 
 use fastrand::Rng;
 use jportal_capture::ring_file::{self, states};
-use jportal_recorder::{Error, Ring};
+use jportal_recorder::{Error, OVERFLOW_LIMIT, Ring};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -139,32 +139,58 @@ proptest! {
     }
 }
 
+/// A consumer that has stopped for ever, with producers that hold locks of the VM.
 #[test]
-fn a_full_ring_holds_its_producer_until_there_is_room() {
+fn a_full_ring_holds_nobody() {
     let place = RingFolder::new();
     let ring = place.ring(4096);
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for n in 0..3u64 {
-                assert!(ring.write(1, &body(1, n, 2000)));
-            }
-            done.store(true, Release);
-        });
-        wait_until(|| ring.waits() == 1);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!done.load(Acquire), "two records fit, the third must wait");
-        let mut stream = Vec::new();
-        let n = ring.read(&mut stream, 2100);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!done.load(Acquire), "read is not written: the place is still taken");
-        ring.free(n);
-        wait_until(|| done.load(Acquire));
-    });
+    let mut longest = Duration::ZERO;
+    for n in 0..3000u64 {
+        let start = Instant::now();
+        assert!(ring.write(1, &body(1, n, 2000)));
+        longest = longest.max(start.elapsed());
+    }
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert_eq!((ring.waits(), ring.left()), (1, 3000 * 2024));
+    // What is in memory follows what is in the ring. Read is not written: it stays in the ring.
+    let (mut stream, mut twice) = (Vec::new(), Vec::new());
+    let n = ring.read(&mut stream, usize::MAX);
+    assert_eq!((n, ring.read(&mut twice, usize::MAX)), (4048, 4048));
+    assert_eq!(stream, twice);
+    ring.free(n);
+    assert!(ring.write(2, b"later"));
+    ring.close();
+    stream.extend(consume(&ring, 1));
+    let frames = frames(&stream);
+    assert_eq!(frames.len(), 3001);
+    for (n, (kind, _, found)) in frames.iter().enumerate().take(3000) {
+        assert_eq!((*kind, found), (1, &body(1, n as u64, 2000)));
+    }
+    assert_eq!((frames[3000].0, &frames[3000].2[..]), (2, &b"later"[..]));
+    assert!(frames.is_sorted_by_key(|f| f.1));
+}
+
+/// The limit of memory ends the recording, and everything committed by then can be read.
+#[test]
+fn memory_has_a_limit_and_then_the_ring_closes() {
+    let place = RingFolder::new();
+    let ring = place.ring(SIZE);
+    let mut records = 0;
+    while ring.write(1, &body(1, records, 100_000)) {
+        assert!(!ring.is_overrun());
+        records += 1;
+    }
+    assert!(ring.is_overrun() && !ring.is_open());
+    let bytes = records * 100_024;
+    // None of them fits into the ring.
+    let limit = OVERFLOW_LIMIT as u64 - 100_024..=OVERFLOW_LIMIT as u64;
+    assert!(limit.contains(&bytes), "{bytes} bytes were taken");
+    assert!(!ring.write(2, b"late"));
+    assert_eq!(frames(&consume(&ring, 2)).len() as u64, records);
 }
 
 #[test]
-fn producers_that_wait_are_let_go_when_the_recording_ends() {
+fn producers_are_let_go_when_the_recording_ends() {
     for end in [Ring::close_now as fn(&Ring), Ring::mark_crashed] {
         let place = RingFolder::new();
         let ring = place.ring(4096);
@@ -176,7 +202,7 @@ fn producers_that_wait_are_let_go_when_the_recording_ends() {
             wait_until(|| producers.iter().all(|p| p.is_finished()));
             producers.into_iter().for_each(|p| p.join().unwrap());
         });
-        assert!(!ring.is_open());
+        assert!(!ring.is_open() && !ring.is_overrun());
     }
 }
 
@@ -194,6 +220,8 @@ fn the_file_has_the_documented_layout() {
     assert_eq!(word(ring_file::PID) as u32, std::process::id());
     assert_eq!((word(ring_file::SIZE), word(ring_file::TAIL)), (4096, 0));
     assert_eq!((word(ring_file::HEAD), word(ring_file::BOUNDARY)), (20, 20));
+    assert_eq!(word(ring_file::MEMORY), 0);
+    assert_eq!(word(ring_file::BOUNDARY_TSC).to_le_bytes(), file[4104..4112]);
     assert_eq!(file[4096..4102], [20, 0, 0, 0, 9, 0]);
     assert_eq!(file[4112..4116], *b"body");
     let mode = std::os::unix::fs::PermissionsExt::mode(
