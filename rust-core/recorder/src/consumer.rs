@@ -6,8 +6,9 @@
 use crate::error::Error;
 use crate::ring::Ring;
 use crate::session::Session;
-use jportal_capture::CaptureWriter;
+use crate::sys;
 use jportal_capture::header::sources;
+use jportal_capture::{CaptureWriter, Earlier};
 use jportal_units::Tsc;
 use std::fs::File;
 use std::time::Duration;
@@ -22,17 +23,24 @@ const SMALL_PIECE: usize = 16 << 10;
 /// Creates the capture, unless it is `file`, and writes its header.
 pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error> {
     let refused = |source| Error::Capture { path: session.path.clone(), source };
+    let is_new = file.is_none();
     let writer = match file {
         Some(file) => CaptureWriter::create_from_file(file),
-        None => CaptureWriter::create(&session.path),
+        None => CaptureWriter::create_safely(&session.path, Earlier::Rename, sys::user()).map(|(w, _)| w),
     };
     let mut writer = writer.map_err(refused)?;
+    if let Some(identity) = writer.identity() {
+        session.ring.belongs_to(identity);
+    }
     if session.device.config().source == sources::EMULATED {
         writer.checksum_by_table();
     }
     session.set_writer(writer);
     if session.write_header() {
         return Ok(());
+    }
+    if is_new {
+        let _ = std::fs::remove_file(&session.path);
     }
     // `append` has reported the failure; the caller gets the same text.
     Err(Error::Unwritable(session.failure().unwrap_or_default()))

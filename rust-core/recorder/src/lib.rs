@@ -15,7 +15,7 @@
 //! failure (disk, device, a bug here) ends the *recording* with a reason in the log and, if it
 //! can be written, in the capture; from then on every producer returns at once. The recorder's
 //! threads take no VM lock and no signal. A thread of the VM waits for no disk: metadata that the
-//! disk does not take in time waits in memory, and when [`OVERFLOW_LIMIT`] is reached, the
+//! disk does not take in time waits in memory, and when [`CAPACITY`] is reached, the
 //! recording ends. Metadata is never dropped while recording.
 //!
 //! Non-goals: decoding; the meaning of metadata records.
@@ -30,7 +30,6 @@ mod dump;
 mod error;
 mod header;
 mod log;
-mod overflow;
 mod recorder;
 mod ring;
 mod session;
@@ -43,4 +42,4 @@ pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};
 pub use recorder::{Recorder, StopReason};
-pub use ring::{OVERFLOW_LIMIT, Ring};
+pub use ring::{CAPACITY, Overrun, Ring};

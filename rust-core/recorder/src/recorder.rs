@@ -8,14 +8,13 @@ use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::dump::{self, SlowCall};
 use crate::error::Error;
 use crate::log::Level;
-use crate::ring::{OVERFLOW_LIMIT, Ring};
+use crate::ring::{ANONYMOUS_CAPACITY, CAPACITY, Overrun, Ring};
 use crate::session::{Session, lock};
 use crate::{consumer, header, sys};
-use jportal_capture::EndReason;
 use jportal_capture::header::sources;
+use jportal_capture::{EndReason, ring_file};
 use jportal_perf_abi::kernel::{Kernel, Linux};
 use std::any::Any;
-use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -70,17 +69,22 @@ struct RecorderThreads {
     watch: JoinHandle<()>,
 }
 
-/// Why a recording ended whose records fitted neither into the ring nor into memory. A constant,
-/// because the thread that finds it may hold locks of the VM.
-const OVERRUN: &str = "the file system is too slow: 64 MB of metadata waited in memory, and nothing more is kept; record to a \
-                       faster disk";
-const _: () = assert!(OVERFLOW_LIMIT == 64 << 20, "the text names the limit");
+/// Why the ring closed itself. A constant, because the thread that finds it may hold locks of the
+/// VM.
+const fn reason_of(overrun: Overrun) -> &'static str {
+    match overrun {
+        Overrun::Full => {
+            "the file system is too slow: the memory for metadata that waits for it is full; record to a faster disk"
+        }
+        Overrun::NoMemory => "/dev/shm has no room for metadata that waits for the file system",
+    }
+}
 
 impl Recorder {
     /// Opens device, ring and capture, and starts the threads.
     ///
     /// # Errors
-    /// When one of them cannot be opened; then nothing is left running and no ring file stays.
+    /// When one of them cannot be opened; then nothing is left running and no file stays.
     pub fn start(config: RecordingConfig) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_blocked(config))
     }
@@ -184,8 +188,8 @@ impl Recorder {
     #[inline]
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
         let taken = self.session.ring.write(kind, body);
-        if !taken && self.session.ring.is_overrun() {
-            self.session.fail_with(OVERRUN.into());
+        if let (false, Some(overrun)) = (taken, self.session.ring.overrun()) {
+            self.session.fail_with(reason_of(overrun).into());
         }
         taken
     }
@@ -282,14 +286,17 @@ impl Recorder {
         if !self.is_active() {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
         }
-        // Another thread makes the dump: others may wait for the thread whose call was slow, and
-        // no thread of the VM waits for a disk without a limit.
+        // Another thread makes the dump, because no thread of the VM waits for a disk without a
+        // limit. The thread whose call was slow waits only until the windows are copied, so that
+        // they end inside the call. Others may wait for that thread, so it does not wait for long.
         let (own, drains) = (Arc::clone(session), Arc::clone(&self.drains));
         let (reason, path) = (reason.to_owned(), path.to_owned());
         let (done, answer) = mpsc::sync_channel(1);
+        let (collected, copied) = mpsc::sync_channel(1);
         let write = move || {
             let mut result = Ok(());
-            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, slow));
+            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, slow, &collected));
+            drop(collected);
             if let (Err(e), true) = (&result, slow.is_some()) {
                 own.log.line(Level::Warning, &e.to_string());
             }
@@ -302,6 +309,8 @@ impl Recorder {
             writers.push(writer);
         }
         if slow.is_some() {
+            let emulated = session.device.config().source == sources::EMULATED;
+            let _ = copied.recv_timeout(if emulated { DUMP_LIMIT } else { SLOW_CALL_LIMIT });
             return Ok(());
         }
         answer.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
@@ -396,12 +405,18 @@ impl Recorder {
 /// How long the caller of [`Recorder::dump`] waits for the dump.
 const DUMP_LIMIT: Duration = Duration::from_secs(20);
 
+/// How long a thread whose call was slow waits until its dump's windows are copied. QEMU takes
+/// longer.
+const SLOW_CALL_LIMIT: Duration = Duration::from_millis(50);
+
+/// Makes a dump. Sends to `collected` when its windows are copied.
 fn make_dump(
     session: &Session,
     drains: &[Thread],
     path: &Path,
     reason: &str,
     slow: Option<SlowCall>,
+    collected: &mpsc::SyncSender<()>,
 ) -> Result<(), Error> {
     let turn = lock(&session.collecting);
     if !session.ring.is_open() || session.stopping.load(Acquire) {
@@ -410,6 +425,7 @@ fn make_dump(
     let wake = || drains.iter().for_each(Thread::unpark);
     let (windows, mark) = dump::collect(session, drains.len(), wake)?;
     drop(turn);
+    let _ = collected.try_send(());
     session.dumps.fetch_add(1, Relaxed);
     session.copying.fetch_add(1, Relaxed);
     let written = dump::write(session, path, &windows, mark, reason, slow);
@@ -580,39 +596,36 @@ impl<'a> EndLimit<'a> {
     }
 }
 
-/// Creates the ring before the capture, so that a new capture is never beside an old ring.
+/// Creates the ring before the capture, whose header names it.
 fn open_session(
     config: &RecordingConfig,
     device: Box<dyn Device>,
     file: Option<std::fs::File>,
 ) -> Result<Arc<Session>, Error> {
-    let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
-    let header = header::at_start(config, &*device);
+    let ring = open_ring(config)?;
+    let mut header = header::at_start(config, &*device);
+    if let Some(path) = ring.path().and_then(Path::to_str) {
+        header.ring.0 = path.into();
+    }
     let session = Arc::new(Session::new(config, device, ring, header));
     consumer::create(&session, file).inspect_err(|_| session.ring.remove_file())?;
     Ok(session)
 }
 
-/// If a ring file cannot be created for the same reason as the capture, the error names the
-/// capture.
-fn blame(config: &RecordingConfig, error: Error) -> Error {
-    if !matches!(error, Error::Ring { .. }) {
-        return error;
-    }
-    let existed = config.path.exists();
-    match OpenOptions::new().write(true).create(true).truncate(false).open(&config.path) {
-        Err(source) => {
-            let path = config.path.clone();
-            let source = jportal_capture::Error::Open { path: path.clone(), source };
-            Error::Capture { path, source }
-        }
-        Ok(_) => {
-            if !existed {
-                let _ = std::fs::remove_file(&config.path);
-            }
-            error
-        }
-    }
+/// The ring, in the user's private folder if possible.
+fn open_ring(config: &RecordingConfig) -> Result<Ring, Error> {
+    let size = config.ring_size()?;
+    let folder = config.ring_folder.clone().map_or_else(|| ring_file::make_folder(sys::user()), Ok);
+    let why = match folder {
+        Ok(folder) => match Ring::create(&folder, size, CAPACITY.max(size)) {
+            Ok(ring) => return Ok(ring),
+            Err(e) => e.to_string(),
+        },
+        Err(e) => format!("no private folder in /dev/shm: {e}"),
+    };
+    let text = format!("{why}. If the VM is killed, the last records of metadata are lost");
+    config.log.line(Level::Warning, &text);
+    Ring::anonymous(size, ANONYMOUS_CAPACITY.max(size))
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {

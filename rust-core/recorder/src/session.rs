@@ -8,7 +8,7 @@ use crate::dump::Requests;
 use crate::error::Error;
 use crate::log::{Level, Log};
 use crate::ring::Ring;
-use crate::sys::rdtsc;
+use crate::sys::{self, rdtsc};
 use crate::turn::{Cargo, Turns};
 use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Written};
 use std::borrow::Cow;
@@ -159,14 +159,14 @@ impl Session {
         done
     }
 
-    /// A copy of the capture at `path`, with a writer that continues it. `None` while the
+    /// A copy of the capture at `path` or, if that exists, at the next free number, with a writer that continues it. `None` while the
     /// capture lacks metadata up to `mark` or ends inside a record. Other threads continue to
     /// write meanwhile.
     pub(crate) fn copy_at(
         &self,
         path: &Path,
         mark: u64,
-    ) -> Option<Result<CaptureWriter, jportal_capture::Error>> {
+    ) -> Option<Result<(CaptureWriter, PathBuf), jportal_capture::Error>> {
         let copy = {
             let guard = self.writer.take(Cargo::Trace);
             let writer = guard.as_ref().filter(|_| !self.broken.load(Relaxed))?;
@@ -175,7 +175,7 @@ impl Session {
         let copied = |n| {
             self.copied.fetch_add(n, Relaxed);
         };
-        Some(copy.and_then(|copy| copy.to(path, copied)))
+        Some(copy.and_then(|copy| copy.to(path, sys::user(), copied)))
     }
 
     /// Writes the header if it has changed.
