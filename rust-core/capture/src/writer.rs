@@ -326,6 +326,9 @@ impl CaptureWriter {
         }
         let n = core.get() as usize;
         if self.streams.len() <= n {
+            let more = n + 1 - self.streams.len();
+            let bytes = (more * size_of::<StreamEnds>()) as u64;
+            self.streams.try_reserve(more).map_err(|_| Error::Memory { bytes })?;
             self.streams.resize(n + 1, StreamEnds::default());
         }
         // The index exists: the table was just grown to hold it.

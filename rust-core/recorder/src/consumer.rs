@@ -49,10 +49,17 @@ pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error>
 /// Moves records until the ring is closed and empty.
 pub(crate) fn run(session: &Session) {
     let ring = &session.ring;
-    let mut piece = Vec::new();
     let mut described = 0;
+    let mut piece = Vec::new();
+    if piece.try_reserve_exact(PIECE).is_err() {
+        return session.fail(&Error::Capture {
+            path: session.path.clone(),
+            source: jportal_capture::Error::Memory { bytes: PIECE as u64 },
+        });
+    }
     loop {
         let last = !ring.is_open();
+        session.look_at_reserve();
         session.write_header();
         if ring.left() > 0 {
             let mut n = 0;
@@ -89,7 +96,7 @@ fn put_records(
 ) -> Result<usize, jportal_capture::Error> {
     for limit in [limit, PIECE] {
         piece.clear();
-        ring.read(piece, limit);
+        ring.read(piece, limit).map_err(|_| jportal_capture::Error::Memory { bytes: limit as u64 })?;
         if let Some(end) = writer.whole_records(piece)? {
             piece.truncate(end);
             break;

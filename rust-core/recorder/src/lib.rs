@@ -31,6 +31,7 @@ mod error;
 mod header;
 mod log;
 mod recorder;
+mod reserve;
 mod ring;
 mod session;
 mod sys;

@@ -340,15 +340,18 @@ impl Ring {
 
     /// Appends up to `limit` committed bytes to `to`; returns their number. They occupy the
     /// ring until [`Ring::free`]. For the consumer only.
-    pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> usize {
+    ///
+    /// # Errors
+    /// Without memory in `to`.
+    pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> Result<usize, Error> {
         self.nudged.store(false, Relaxed);
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
         let n = ((head - tail) as usize).min(limit);
         let place = (tail & (self.size() - 1)) as usize;
         let first = n.min(self.bytes.len() - place);
-        self.bytes.read(place, first, to);
-        self.bytes.read(0, n - first, to);
-        n
+        self.bytes.read(place, first, to)?;
+        self.bytes.read(0, n - first, to)?;
+        Ok(n)
     }
 
     /// Frees the `n` oldest bytes, which are in the capture. For the consumer only.

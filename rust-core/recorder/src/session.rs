@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
 use crate::log::{Level, Log};
+use crate::reserve;
 use crate::ring::Ring;
 use crate::sys::{self, rdtsc};
 use crate::turn::{Cargo, Turns};
@@ -208,6 +209,13 @@ impl Session {
         match self.watch.get() {
             Some(thread) => thread.unpark(),
             None => self.carry_out(),
+        }
+    }
+
+    /// Ends the recording if an allocation had to come from the reserve.
+    pub(crate) fn look_at_reserve(&self) {
+        if reserve::was_used() {
+            self.fail_with("the system has no memory for the recorder".into());
         }
     }
 

@@ -195,3 +195,17 @@ fn a_full_disk_ends_the_recording_not_the_vm() {
         assert!(ring.as_os_str().is_empty() || !ring.exists());
     }
 }
+
+/// All memory is gone: the recording ends, the VM does not.
+#[test]
+fn a_vm_without_memory_is_not_aborted() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let output = Command::new(fake_vm()).arg("starve").arg(&capture).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{:?} {stdout} {stderr}", output.status);
+    assert!(stdout.contains("memory"), "{stdout}");
+    let reader = CaptureReader::open(&capture).unwrap();
+    check_metadata(&reader);
+    assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Failed);
+}

@@ -32,7 +32,7 @@ fn consume(ring: &Ring, seed: u64) -> Vec<u8> {
     let mut stream = Vec::new();
     loop {
         let last = !ring.is_open();
-        let n = ring.read(&mut stream, random.usize(1..=40_000));
+        let n = ring.read(&mut stream, random.usize(1..=40_000)).unwrap();
         if random.u64(..50) == 0 {
             std::thread::sleep(Duration::from_micros(300));
         }
@@ -151,8 +151,8 @@ fn a_full_ring_holds_nobody() {
     assert_eq!((ring.waits(), ring.left()), (1, 3000 * 2024));
     // Read is not written: it stays in the ring.
     let (mut stream, mut twice) = (Vec::new(), Vec::new());
-    let n = ring.read(&mut stream, 100_000);
-    assert_eq!((n, ring.read(&mut twice, 100_000)), (100_000, 100_000));
+    let n = ring.read(&mut stream, 100_000).unwrap();
+    assert_eq!((n, ring.read(&mut twice, 100_000).unwrap()), (100_000, 100_000));
     assert_eq!(stream, twice);
     ring.free(n);
     assert!(ring.write(2, b"later"));
@@ -195,7 +195,7 @@ fn a_ring_is_used_again_from_its_start() {
         assert!(ring.write(1, &body), "{:?}", ring.overrun());
         written += 16 + body.len() as u64;
         while ring.left() as u64 > 2 * SIZE {
-            let n = ring.read(&mut stream, random.usize(1..=50_000));
+            let n = ring.read(&mut stream, random.usize(1..=50_000)).unwrap();
             ring.free(n);
         }
     }
