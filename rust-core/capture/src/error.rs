@@ -19,6 +19,26 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// Something has the name that must not be replaced.
+    #[error("{path} is there already and is not replaced: {what}; remove it or choose another name")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is, in words.
+        what: &'static str,
+    },
+    /// A running VM writes to the capture.
+    #[error("{path} is in use by a running VM; choose another name (%p gives the process id)")]
+    Live {
+        /// The capture.
+        path: PathBuf,
+    },
+    /// There is no memory.
+    #[error("no memory for {bytes} bytes of a capture")]
+    Memory {
+        /// How much was wanted.
+        bytes: u64,
+    },
     /// The device has no room for the next chunk; the file ends after the last whole chunk.
     #[error("disk full after {written} bytes of capture; free space or choose another file")]
     DiskFull {

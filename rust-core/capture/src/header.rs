@@ -6,7 +6,7 @@
 //! example the bounds of the code cache). The last header in the file is the valid one. Later
 //! versions append fields and never move them.
 
-use crate::codec::{CodecError, Source, Str, Wire};
+use crate::codec::{Appended, CodecError, Source, Str, Wire};
 use crate::schema::{FieldSchema, StructSchema};
 
 macro_rules! wire_struct {
@@ -159,6 +159,9 @@ wire_struct! {
         code_cache_high: u64,
         /// The PT unit.
         pt: PtConfig,
+        /// Path of the file that holds the export ring while the VM lives
+        /// ([`crate::ring_file`]); empty: there is none.
+        ring: Appended<Str>,
     }
 }
 

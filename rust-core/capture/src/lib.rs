@@ -13,6 +13,7 @@
 mod checksum;
 pub mod chunk;
 pub mod codec;
+mod create;
 mod error;
 pub mod frames;
 pub mod header;
@@ -25,6 +26,7 @@ pub mod schema;
 mod writer;
 
 pub use chunk::{Counter, End, EndReason, LossNote, LossReason, VERSION_MAJOR, VERSION_MINOR};
+pub use create::Earlier;
 pub use error::Error;
 pub use frames::{decode_frame, encode_frame};
 pub use header::{FilterRange, Header, PtConfig, TimeConversion};

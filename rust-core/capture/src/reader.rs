@@ -386,6 +386,21 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> Result<(), E
     file.read_exact_at(bytes, place).map_err(|source| Error::Read { place, source })
 }
 
+/// The header in the first chunk of a capture of `len` bytes; `None` if there is none.
+pub(crate) fn first_header(file: &File, len: u64) -> Option<Header> {
+    check_preamble(file, len).ok()?;
+    let mut head = [0; HEAD];
+    read_at(file, &mut head, PREAMBLE as u64).ok()?;
+    let head = Head::from_bytes(&head).filter(|head| head.kind == Kind::Header)?;
+    let start = (PREAMBLE + HEAD) as u64;
+    if u64::from(head.len) > len.saturating_sub(start) {
+        return None;
+    }
+    let mut payload = vec![0; head.len as usize];
+    read_at(file, &mut payload, start).ok()?;
+    Header::decode(&mut Source::new(&payload)).ok()
+}
+
 /// Checks the preamble and returns the version.
 fn check_preamble(file: &File, len: u64) -> Result<(u16, u16), Error> {
     let mut b = [0; PREAMBLE];

@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The file that backs the export ring, and the recovery from one that a dead VM left.
+//! The file that holds the export ring while the VM lives, and the recovery from one that a dead
+//! VM left.
 //!
-//! The VM's ring is in a file beside the capture (`<capture>.ring`), so that records committed
-//! before a `kill -9` can be recovered. The recorder (crate `jportal-recorder`) maps the file;
-//! this module defines its layout and reads it after the VM's death.
+//! The ring outlives the VM, so that records committed before a `kill -9` can be recovered. The
+//! recorder (crate `jportal-recorder`) maps the file; this module defines its place and layout,
+//! and reads it after the VM's death.
+//!
+//! **Place.** The file is in memory, not on the disk of the capture: threads of the VM store into
+//! it, and a store to a mapped page of a disk may wait for that disk. It is in
+//! `/dev/shm/jportal-UID`, a folder with mode 0700 ([`make_folder`]), and the capture's header
+//! names it ([`crate::Header::ring`]). Truncating the file would raise SIGBUS in the VM. A memfd
+//! with seals could not be truncated, but it would die with the VM, or need a process that holds
+//! it. In the folder, only processes of the same user reach the file, and these may kill the VM
+//! anyway. Without such a folder, or without room in it, the ring is anonymous memory, the header
+//! names none, and a `kill -9` loses the records that were not written yet (some 10 ms of them).
+//! So does the end of a container or machine, whose `/dev/shm` ends with it.
+//!
+//! A capture that names no ring may have one beside it, `<capture>.ring`, as versions before 2.3
+//! made it.
+//!
+//! **Layout.**
 //!
 //! | offset | type   | field                                                               |
 //! |--------|--------|---------------------------------------------------------------------|
@@ -15,21 +31,29 @@
 //! | 24     | `u32`  | process id of the VM                                                |
 //! | 64     | `u64`  | head: position after the last byte that a producer published        |
 //! | 72     | `u64`  | boundary: position after the last whole record                      |
+//! | 96     | `u64`  | device of the capture                                               |
+//! | 104    | `u64`  | inode of the capture                                                |
 //! | 128    | `u64`  | tail: position after the last byte that is in the capture           |
 //! | 4096   |        | the ring: byte `p` of the metadata stream is at `4096 + p % size`   |
 //!
 //! Positions count bytes of the metadata stream from its start, like the capture's own metadata
 //! offsets. A producer writes its bytes, then stores `head` (release); the consumer stores
-//! `tail` (release) after `write(2)` of the capture has returned. A record longer than the ring
-//! passes in pieces: `head` advances within the record, `boundary` only at its end. The VM
-//! holds an exclusive `flock` on the file while it lives.
+//! `tail` (release) after `write(2)` of the capture has returned. In rings of versions before 2.3,
+//! a record longer than the ring passed in pieces: `head` advanced within the record, `boundary`
+//! only at its end. Only the bytes from `tail` to `head` need to have memory; the rest of the file
+//! may be a hole. The VM holds an exclusive `flock` on the file while it lives.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::FileExt;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::chunk::{Counter, EndReason};
+use crate::create::open_without_waiting;
 use crate::error::Error;
+use crate::reader;
 use crate::writer::CaptureWriter;
 use jportal_units::Tsc;
 
@@ -47,6 +71,10 @@ pub const PID: usize = 24;
 pub const HEAD: usize = 64;
 /// Offset of the boundary.
 pub const BOUNDARY: usize = 72;
+/// Offset of the capture's device.
+pub const DEVICE: usize = 96;
+/// Offset of the capture's inode.
+pub const INODE: usize = 104;
 /// Offset of the tail.
 pub const TAIL: usize = 128;
 /// Offset of the ring's bytes.
@@ -62,7 +90,32 @@ pub mod states {
     pub const CRASHED: u32 = 2;
 }
 
-/// The ring file that belongs to a capture.
+/// Largest ring.
+pub const LARGEST: u64 = 1 << 30;
+/// First part of the name of a ring file in its folder.
+pub const PREFIX: &str = "ring-";
+const FOLDER: &str = "/dev/shm/jportal-";
+
+/// Makes the private folder of `uid`, the calling user, unless it exists.
+///
+/// # Errors
+/// Without `/dev/shm`, or when something else has the folder's name.
+pub fn make_folder(uid: u32) -> io::Result<PathBuf> {
+    let path = PathBuf::from(format!("{FOLDER}{uid}"));
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    if is_private(&path, uid)? { Ok(path) } else { Err(ErrorKind::PermissionDenied.into()) }
+}
+
+/// Whether `path` is a folder, not a link to one, that only `uid` can use.
+fn is_private(path: &Path, uid: u32) -> io::Result<bool> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok(meta.is_dir() && meta.uid() == uid && meta.mode() & 0o077 == 0)
+}
+
+/// The place of the ring of a capture whose header names none.
 pub fn path_of(capture: &Path) -> PathBuf {
     let mut name = capture.as_os_str().to_owned();
     name.push(".ring");
@@ -85,19 +138,91 @@ pub enum Recovery {
     },
 }
 
+/// The ring file of the capture at `capture`, open for reading, and its path. `None` if there is
+/// none.
+fn open_ring(capture: &Path) -> Result<Option<(File, PathBuf)>, Error> {
+    let found = |result: io::Result<File>, path: &Path| match result {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Open { path: path.to_owned(), source }),
+    };
+    // A user may name the capture by a link.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(capture);
+    let Some(file) = found(opened, capture)? else { return Ok(None) };
+    let open = |source| Error::Open { path: capture.to_owned(), source };
+    let meta = file.metadata().map_err(open)?;
+    if !meta.is_file() {
+        return Ok(None);
+    }
+    let named = reader::first_header(&file, meta.len()).map(|header| header.ring.0.0).unwrap_or_default();
+    let path = if named.is_empty() { path_of(capture) } else { PathBuf::from(OsStr::from_bytes(&named)) };
+    let bad = |reason| Error::Ring { path: path.clone(), reason };
+    if !named.is_empty() && !is_in_a_folder(&path) {
+        return Err(bad("the capture names a file that no VM makes"));
+    }
+    let Some(ring) = found(open_without_waiting(&path), &path)? else { return Ok(None) };
+    let of_ring = ring.metadata().map_err(open)?;
+    if !of_ring.is_file() || of_ring.uid() != meta.uid() {
+        return Err(bad("it is no file of the capture's owner"));
+    }
+    if let Some(folder) = path.parent().filter(|_| !named.is_empty())
+        && !is_private(folder, meta.uid()).map_err(open)?
+    {
+        return Err(bad("its folder is not private to the capture's owner"));
+    }
+    Ok(Some((ring, path)))
+}
+
+/// Whether `path` is that of a ring file in the folder of some user. The capture that names it may
+/// be anybody's.
+fn is_in_a_folder(path: &Path) -> bool {
+    let text = path.as_os_str().to_str().and_then(|text| text.strip_prefix(FOLDER));
+    text.and_then(|text| text.split_once('/')).is_some_and(|(uid, name)| {
+        uid.parse::<u32>().is_ok() && name.starts_with(PREFIX) && !name.contains('/')
+    })
+}
+
+/// Whether a running VM writes to the capture.
+///
+/// # Errors
+/// Those of [`recover`] for a ring file that cannot be used.
+pub fn is_live(capture: &Path) -> Result<bool, Error> {
+    let Some((ring, _)) = open_ring(capture)? else { return Ok(false) };
+    Ok(matches!(ring.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+/// Removes the oldest ring files in the private folder `folder` that dead VMs left, all but
+/// `keep`: captures that nobody opens any more must not fill the memory.
+pub fn remove_oldest(folder: &Path, keep: usize) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let dead = entries.flatten().filter_map(|entry| {
+        let path = entry.path();
+        if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            return None;
+        }
+        let file = open_without_waiting(&path).ok()?;
+        let meta = file.metadata().ok()?;
+        // A file without the magic may be about to be locked by its VM.
+        let mut magic = [0; MAGIC.len()];
+        let is_ring = meta.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == MAGIC;
+        (is_ring && file.try_lock().is_ok()).then_some((meta.modified().ok()?, path))
+    });
+    let mut dead: Vec<_> = dead.collect();
+    dead.sort();
+    dead.truncate(dead.len().saturating_sub(keep));
+    for (_, path) in dead {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
 /// Completes the capture of a dead VM from its ring file, then removes the ring file.
 ///
 /// # Errors
 /// [`Error::Ring`] for a ring file that cannot be used (it stays), and those of
 /// [`CaptureWriter::reopen`] and the writer.
 pub fn recover(capture: &Path) -> Result<Recovery, Error> {
-    let path = path_of(capture);
+    let Some((file, path)) = open_ring(capture)? else { return Ok(Recovery::NotNeeded) };
     let open = |source| Error::Open { path: path.clone(), source };
-    let file = match OpenOptions::new().read(true).open(&path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Recovery::NotNeeded),
-        Err(e) => return Err(open(e)),
-    };
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Recovery::Live),
@@ -109,11 +234,15 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
         Err(Error::Complete { .. }) => Recovery::NotNeeded,
         Err(e) => return Err(e),
     };
-    std::fs::remove_file(&path).map_err(open)?;
+    // A copy of the capture names the same ring, which the original still needs.
+    let meta = std::fs::metadata(capture).map_err(open)?;
+    if image.capture == (0, 0) || image.capture == (meta.dev(), meta.ino()) {
+        std::fs::remove_file(&path).map_err(open)?;
+    }
     Ok(result)
 }
 
-fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error> {
+fn complete(mut writer: CaptureWriter, image: &Image<'_>) -> Result<Recovery, Error> {
     let from = writer.written().metadata;
     let how = if image.crashed { "the VM crashed" } else { "the VM was killed" };
     let mut text = format!("{how}; completed from its ring file");
@@ -124,7 +253,7 @@ fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error>
         missing = image.tail - from;
         text = format!("{how}; {missing} bytes of metadata are neither in the capture nor in the ring");
     } else if from < image.boundary {
-        let piece = image.bytes(from);
+        let piece = image.bytes(from)?;
         bytes = piece.len() as u64;
         writer.metadata(&piece)?;
     }
@@ -139,15 +268,18 @@ fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error>
 }
 
 /// A ring as its VM left it.
-struct Image {
-    ring: Vec<u8>,
+struct Image<'a> {
+    file: &'a File,
+    size: u64,
     tail: u64,
     boundary: u64,
+    /// Device and inode of the capture; 0: not known.
+    capture: (u64, u64),
     crashed: bool,
 }
 
-impl Image {
-    fn read(file: &File, path: &Path) -> Result<Self, Error> {
+impl<'a> Image<'a> {
+    fn read(file: &'a File, path: &Path) -> Result<Self, Error> {
         let bad = |reason| Error::Ring { path: path.to_owned(), reason };
         let mut page = [0; BYTES];
         file.read_exact_at(&mut page, 0).map_err(|_| bad("shorter than its header"))?;
@@ -160,25 +292,28 @@ impl Image {
         let (size, head) = (u64_at(&page, SIZE), u64_at(&page, HEAD));
         let (tail, boundary) = (u64_at(&page, TAIL), u64_at(&page, BOUNDARY));
         let len = file.metadata().map_err(|source| Error::Open { path: path.to_owned(), source })?.len();
-        if !size.is_power_of_two() || size > len.saturating_sub(BYTES as u64) {
+        if !size.is_power_of_two() || size > len.saturating_sub(BYTES as u64).min(LARGEST) {
             return Err(bad("its size is not that of the file"));
         }
         if boundary > head || tail > head || head - tail > size {
             return Err(bad("its positions contradict each other"));
         }
-        let mut ring = vec![0; usize::try_from(size).map_err(|_| bad("too large for this machine"))?];
-        file.read_exact_at(&mut ring, BYTES as u64).map_err(|source| Error::Read { place: 0, source })?;
-        Ok(Self { ring, tail, boundary, crashed: u32_at(&page, STATE) == states::CRASHED })
+        let capture = (u64_at(&page, DEVICE), u64_at(&page, INODE));
+        let crashed = u32_at(&page, STATE) == states::CRASHED;
+        Ok(Self { file, size, tail, boundary, capture, crashed })
     }
 
     /// The stream's bytes from `from` (not before the tail) to the end of the last whole
     /// record.
-    fn bytes(&self, from: u64) -> Vec<u8> {
-        let size = self.ring.len() as u64;
-        let at = (from % size) as usize;
-        let len = self.boundary.saturating_sub(from).min(size) as usize;
-        let first = len.min(self.ring.len() - at);
-        [&self.ring[at..at + first], &self.ring[..len - first]].concat()
+    fn bytes(&self, from: u64) -> Result<Vec<u8>, Error> {
+        let at = from % self.size;
+        let len = self.boundary.saturating_sub(from).min(self.size);
+        let mut all = vec![0; len as usize];
+        let (first, second) = all.split_at_mut(len.min(self.size - at) as usize);
+        for (bytes, place) in [(first, BYTES as u64 + at), (second, BYTES as u64)] {
+            reader::read_at(self.file, bytes, place)?;
+        }
+        Ok(all)
     }
 }
 

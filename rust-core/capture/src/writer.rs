@@ -8,17 +8,21 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use jportal_units::{Core, StreamOffset, Tsc};
 
 use crate::checksum;
-use crate::chunk::{Counter, End, EndReason, Head, Kind, LossNote, NO_RECORD, SPLIT, preamble};
-use crate::codec::Wire;
+use crate::chunk::{
+    Counter, End, EndReason, HEAD, Head, Kind, LossNote, NO_RECORD, PREAMBLE, SPLIT, preamble,
+};
+use crate::codec::{Appended, Wire};
+use crate::create::{self, Earlier};
 use crate::error::Error;
 use crate::frames::FrameTracker;
 use crate::header::Header;
+use crate::reader;
 
 /// Numbers of bytes and chunks written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,6 +83,24 @@ impl CaptureWriter {
         Self::create_from_file(file)
     }
 
+    /// Creates the capture of a recording or a dump of the user `uid`, in a folder where others may
+    /// write too: what has the name already is neither followed nor opened for writing, and only
+    /// an earlier capture of the user makes way. Returns its path, too, which with
+    /// [`Earlier::Number`] may be another one.
+    ///
+    /// # Errors
+    /// Those of [`CaptureWriter::create`], [`Error::Foreign`], [`Error::Live`].
+    pub fn create_safely(path: &Path, earlier: Earlier, uid: u32) -> Result<(Self, PathBuf), Error> {
+        let (file, path) = create::create(path, earlier, uid)?;
+        match Self::create_from_file(file) {
+            Ok(writer) => Ok((writer, path)),
+            Err(e) => {
+                let _ = std::fs::remove_file(&path);
+                Err(e)
+            }
+        }
+    }
+
     /// Writes to `file`, which must be empty and positioned at its start.
     ///
     /// # Errors
@@ -105,6 +127,12 @@ impl CaptureWriter {
         streams: Vec<StreamEnds>,
     ) -> Self {
         Self { file, written, frames, streams, has_header: true, closed: false, by_table: false }
+    }
+
+    /// The file's device and inode, which tell a capture from its copies.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let meta = self.file.metadata().ok()?;
+        Some((meta.dev(), meta.ino()))
     }
 
     /// Whether the metadata written so far ends at a record boundary.
@@ -298,6 +326,9 @@ impl CaptureWriter {
         }
         let n = core.get() as usize;
         if self.streams.len() <= n {
+            let more = n + 1 - self.streams.len();
+            let bytes = (more * size_of::<StreamEnds>()) as u64;
+            self.streams.try_reserve(more).map_err(|_| Error::Memory { bytes })?;
             self.streams.resize(n + 1, StreamEnds::default());
         }
         // The index exists: the table was just grown to hold it.
@@ -353,23 +384,53 @@ pub struct CaptureCopy {
 }
 
 impl CaptureCopy {
-    /// Copies to a new file at `path` and returns a writer that continues there.
+    /// Copies to a new file that [`CaptureWriter::create_safely`] makes with [`Earlier::Number`],
+    /// and returns a writer that continues there, and its path. `copied` is called with the length
+    /// of each piece.
     ///
     /// # Errors
-    /// As [`CaptureWriter::create`].
-    pub fn to(self, path: &Path) -> Result<CaptureWriter, Error> {
-        let mut copy = CaptureWriter::create(path)?;
-        let mut piece = vec![0; SPLIT.min(self.written.file as usize)];
-        while copy.written.file < self.written.file {
-            let place = copy.written.file;
+    /// As [`CaptureWriter::create_safely`].
+    pub fn to(
+        self,
+        path: &Path,
+        uid: u32,
+        mut copied: impl FnMut(u64),
+    ) -> Result<(CaptureWriter, PathBuf), Error> {
+        let (mut copy, path) = CaptureWriter::create_safely(path, Earlier::Number, uid)?;
+        match self.copy_to(&mut copy, &mut copied) {
+            Ok(()) => Ok((copy, path)),
+            Err(e) => {
+                let _ = std::fs::remove_file(&path);
+                Err(e)
+            }
+        }
+    }
+
+    /// The copy has a first header of its own, which names no ring: that one belongs to the
+    /// original.
+    fn copy_to(self, copy: &mut CaptureWriter, copied: &mut impl FnMut(u64)) -> Result<(), Error> {
+        let header = reader::first_header(&self.source, self.written.file).ok_or(Error::HeaderFirst)?;
+        let mut head = [0; HEAD];
+        reader::read_at(&self.source, &mut head, PREAMBLE as u64)?;
+        let len = Head::from_bytes(&head).map_or(0, |head| u64::from(head.len));
+        let mut place = (PREAMBLE + HEAD) as u64 + len;
+        copy.by_table = self.by_table;
+        copy.header(&Header { ring: Appended::default(), ..header })?;
+        let mut piece = Vec::new();
+        let len = SPLIT.min(self.written.file as usize);
+        piece.try_reserve_exact(len).map_err(|_| Error::Memory { bytes: len as u64 })?;
+        piece.resize(len, 0);
+        while place < self.written.file {
             let n = (self.written.file - place).min(piece.len() as u64) as usize;
             let read = self.source.read_exact_at(&mut piece[..n], place);
             read.map_err(|source| Error::Write { place, source })?;
             copy.put(&piece[..n], &[])?;
+            place += n as u64;
+            copied(n as u64);
         }
-        (copy.written, copy.frames, copy.streams) = (self.written, self.frames, self.streams);
-        (copy.has_header, copy.by_table) = (true, self.by_table);
-        Ok(copy)
+        copy.written = Written { file: copy.written.file, ..self.written };
+        (copy.frames, copy.streams) = (self.frames, self.streams);
+        Ok(())
     }
 }
 

@@ -246,10 +246,10 @@ fn a_ring_that_is_overwritten_is_never_full() {
         let place = 50 * 700 % AUX;
         assert_eq!(r.drain_records().last(), Some(&(aux(place, AUX, aux_flags::OVERWRITE), 11)));
         let mut last = Vec::new();
-        r.consumer.aux.last(AUX, &mut last);
+        r.consumer.aux.last(AUX, &mut last).unwrap();
         assert_eq!((r.consumer.aux.place(), &last[..]), (place, &all[all.len() - AUX as usize..]));
         last.clear();
-        r.consumer.aux.last(300, &mut last);
+        r.consumer.aux.last(300, &mut last).unwrap();
         assert_eq!(last, all[all.len() - 300..]);
         let totals = r.outlet.totals();
         assert_eq!((totals.bytes, totals.lost_bytes, totals.losses), (35_000, 0, 0));

@@ -6,6 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// There is no memory.
+    #[error("no memory for {bytes} bytes")]
+    Memory {
+        /// How much was wanted.
+        bytes: usize,
+    },
     /// A file could not be created, opened or mapped.
     #[error("{action} {path}: {source}")]
     Io {

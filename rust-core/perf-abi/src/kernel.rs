@@ -55,6 +55,10 @@ pub struct Moment {
     pub ns: u64,
 }
 
+/// A recording may use one part in this many of the process's file descriptors: the program has
+/// no use for an answer "too many open files" because it is recorded.
+pub const FILES_SHARE: u64 = 4;
+
 /// The system calls that a perf device needs.
 pub trait Kernel: Send + Sync {
     /// The directory that contains `proc` and `sys`.

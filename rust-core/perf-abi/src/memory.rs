@@ -169,12 +169,15 @@ impl Block {
 
     /// Appends the `len` bytes from `offset` on to `to`.
     ///
+    /// # Errors
+    /// [`Error::Memory`]: this runs in the VM, which must not abort for a buffer.
+    ///
     /// # Panics
     /// When they are not all inside.
     #[inline]
-    pub fn read(&self, offset: usize, len: usize, to: &mut Vec<u8>) {
+    pub fn read(&self, offset: usize, len: usize, to: &mut Vec<u8>) -> Result<(), Error> {
         assert!(offset <= self.len && len <= self.len - offset, "read outside of a block");
-        to.reserve(len);
+        to.try_reserve(len).map_err(|_| Error::Memory { bytes: len })?;
         let end = to.len();
         // SAFETY: the source is inside the mapping, the target was just reserved and is
         // private, any bit pattern is a `u8`. Bytes between tail and head belong to the
@@ -184,5 +187,6 @@ impl Block {
             std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), to.as_mut_ptr().add(end), len);
             to.set_len(end + len);
         }
+        Ok(())
     }
 }

@@ -208,11 +208,12 @@ impl Ring {
         }
     }
 
-    fn get(&self, at: u64, len: usize, to: &mut Vec<u8>) {
+    fn get(&self, at: u64, len: usize, to: &mut Vec<u8>) -> Result<(), Error> {
         let place = (at & self.size().wrapping_sub(1)) as usize;
         let first = len.min(self.bytes.len() - place);
-        self.bytes.read(place, first, to);
-        self.bytes.read(0, len - first, to);
+        to.try_reserve(len).map_err(|_| Error::Memory { bytes: len })?;
+        self.bytes.read(place, first, to)?;
+        self.bytes.read(0, len - first, to)
     }
 
     /// Bytes that a producer at `head` may write. One byte of the AUX ring stays free, as with
@@ -471,7 +472,7 @@ impl Consumer {
     /// As [`Consumer::available`].
     pub fn drain(&mut self, to: &mut Vec<u8>, limit: usize) -> Result<usize, Error> {
         let n = usize::try_from(self.available()?).unwrap_or(usize::MAX).min(limit);
-        self.ring.get(self.tail, n, to);
+        self.ring.get(self.tail, n, to)?;
         self.tail = self.tail.wrapping_add(n as u64);
         self.ring.page.u64_at(self.ring.tail).store(self.tail, Release);
         Ok(n)
@@ -485,9 +486,12 @@ impl Consumer {
 
     /// For a ring that is overwritten, while no producer writes: appends the last `n` bytes, at
     /// most the whole ring, to `to`.
-    pub fn last(&self, n: u64, to: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn last(&self, n: u64, to: &mut Vec<u8>) -> Result<(), Error> {
         let n = n.min(self.ring.size());
-        self.ring.get(self.place().wrapping_sub(n), n as usize, to);
+        self.ring.get(self.place().wrapping_sub(n), n as usize, to)
     }
 
     /// Frees everything published without reading it; returns the number of bytes.

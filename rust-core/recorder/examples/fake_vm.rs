@@ -9,6 +9,8 @@
 //! * `fake_vm crash CAPTURE RECORDS` commits, calls the emergency mark and aborts;
 //! * `fake_vm die CAPTURE RECORDS WAY` commits and dies without notifying the recorder: by
 //!   `exit`, `abort` or `segv`;
+//! * `fake_vm starve CAPTURE` takes all memory of its process from the recorder,
+//!   commits, stops, and prints the reason for the end;
 //! * `fake_vm survive CAPTURE RECORDS` commits whether or not the records are accepted, and
 //!   prints how many were and the reason for the end.
 
@@ -29,6 +31,7 @@ fn main() {
         "endless" => endless(Path::new(words[1])),
         "crash" => crash(Path::new(words[1]), number(2)),
         "die" => die(Path::new(words[1]), number(2), words[3]),
+        "starve" => starve(Path::new(words[1])),
         "survive" => survive(Path::new(words[1]), number(2)),
         other => panic!("unknown mode {other}"),
     }
@@ -99,6 +102,27 @@ fn die(capture: &Path, records: u64, way: &str) {
 fn survive(capture: &Path, records: u64) {
     let recorder = start(capture, Source::None);
     let taken = (0..records).take_while(|n| recorder.write(KIND, &n.to_le_bytes())).count();
+    recorder.stop(StopReason::Exit);
+    println!("{taken} {}", recorder.failure().unwrap_or_default());
+}
+
+fn starve(capture: &Path) {
+    // SAFETY: there are no other threads yet. One arena serves all threads, so that the memory is
+    // theirs, too.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    let recorder = start(capture, Source::None);
+    println!("started");
+    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the limit is a valid value; the memory is never used or freed.
+    unsafe {
+        assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &limit), 0);
+        for size in [1 << 20, 1 << 16, 1 << 12, 256, 16] {
+            while !std::hint::black_box(libc::malloc(size)).is_null() {}
+        }
+    }
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+    let taken = (0..200_000u64).take_while(|n| recorder.write(KIND, &n.to_le_bytes())).count();
+    std::thread::sleep(std::time::Duration::from_millis(300));
     recorder.stop(StopReason::Exit);
     println!("{taken} {}", recorder.failure().unwrap_or_default());
 }

@@ -29,7 +29,7 @@ use crate::log::Log;
 use crate::recorder::{Recorder, StopReason, panic_text};
 use crate::session::lock;
 use crate::slow_calls;
-use crate::sys::Callback;
+use crate::sys::{self, Callback};
 use jportal_perf_abi::kernel::Linux;
 use std::ffi::CStr;
 use std::fs::File;
@@ -38,7 +38,7 @@ use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 #[cxx::bridge(namespace = "jportal")]
 mod ffi {
@@ -107,8 +107,9 @@ mod ffi {
         /// The calling thread is new. Depends on no lock or state of the VM.
         fn recorder_thread_started();
 
-        /// Commits one metadata record. Waits when the ring is full, but depends on no lock or
-        /// state of the VM. False: nothing is being recorded.
+        /// Commits one metadata record. Waits for no disk, and depends on no lock or state of the
+        /// VM. False: nothing is being recorded, or the recording has just ended because of this
+        /// record.
         ///
         /// # Safety
         /// `len` bytes can be read at `body`.
@@ -118,11 +119,14 @@ mod ffi {
         fn recorder_active() -> bool;
 
         /// Ends the recording. 0 the VM exits, 1 on request, 2 the VM ends with an error (takes
-        /// at most about two seconds). May be called repeatedly.
+        /// at most about two seconds). The others take as long as the disk takes data, and give up
+        /// after a write has lasted for five seconds. May be called repeatedly.
         fn recorder_stop(reason: i32) -> i32;
 
         /// Writes what the flight recorder holds to a capture at `path`. The capture contains
-        /// `reason`. Returns 0, or a code.
+        /// `reason`. Returns 0, or a code, when the dump is complete, after at most 20 s. An
+        /// existing file is never replaced: a `path` that ends in a number becomes the next free
+        /// one.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
@@ -210,10 +214,10 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
             }
             Recorder::start(config)
         });
-        match started {
+        match started.map(Arc::new) {
             Ok(recorder) => {
-                let before =
-                    RECORDER.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(recorder));
+                // The lock is held for this one exchange only: `recorder_emergency` may wait for it.
+                let before = RECORDER.write().unwrap_or_else(PoisonError::into_inner).replace(recorder);
                 drop(before);
                 0
             }
@@ -255,6 +259,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<RecordingConfig, Error> {
         path: std::ffi::OsStr::from_bytes(path).into(),
         source: Source::try_from(from.source)?,
         ring_bytes: from.ring_size,
+        ring_folder: None,
         buffer_bytes: from.buffer_size,
         snapshot_bytes: from.snapshot_size,
         attach: from.attach,
@@ -412,12 +417,43 @@ fn recorder_crash_begins() {
 }
 
 fn recorder_emergency() {
-    // No `entry` guard: nothing here allocates or panics, and it sleeps at most 100 ms. The lock
-    // is unavailable only while `recorder_start` replaces a recording that has ended; the call
-    // then does nothing.
-    if let Ok(recorder) = RECORDER.try_read()
-        && let Some(recorder) = recorder.as_ref()
-    {
-        recorder.emergency();
+    // No `entry` guard: nothing here allocates or panics, and it sleeps for a limited time.
+    emergency_of(&RECORDER);
+}
+
+/// How often the lock is tried. It is held for writing only while one pointer is replaced.
+const ATTEMPTS: u32 = 50;
+
+/// The emergency of the current recording. A thread may be replacing it at this moment.
+fn emergency_of(recorder: &RwLock<Option<Arc<Recorder>>>) {
+    for _ in 0..ATTEMPTS {
+        match recorder.try_read() {
+            Ok(recorder) => return recorder.iter().for_each(|r| r.emergency()),
+            Err(TryLockError::Poisoned(e)) => return e.get_ref().iter().for_each(|r| r.emergency()),
+            Err(TryLockError::WouldBlock) => sys::sleep_ms(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The VM may meet a fatal error while another thread replaces the recording.
+    #[test]
+    fn an_emergency_waits_for_a_replacement() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, ..RecordingConfig::default() };
+        let current = RwLock::new(Some(Arc::new(Recorder::start(config).unwrap())));
+        std::thread::scope(|scope| {
+            let replacing = current.write().unwrap();
+            let dying = scope.spawn(|| emergency_of(&current));
+            std::thread::sleep(Duration::from_millis(5));
+            drop(replacing);
+            dying.join().unwrap();
+        });
+        assert!(!current.read().unwrap().as_ref().unwrap().is_active());
     }
 }

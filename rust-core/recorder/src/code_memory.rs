@@ -14,6 +14,10 @@
 //!   writes code of the code cache.
 //! * The part that is not in use yet is executable and writable, too.
 //! * Transparent huge pages need `shmem_enabled`.
+//!
+//! The file is sealed: other processes of the user can open it through `/proc/PID/fd` even where
+//! they may not write to the VM's memory, but they can neither write to it nor change its length
+//! (`sys::seal_code`).
 
 use crate::error::Error;
 use crate::sys;
@@ -25,8 +29,8 @@ const NAME: &std::ffi::CStr = c"jportal-code-cache";
 /// The kernel's overcommit policy; 2: it never promises more memory than there is.
 const OVERCOMMIT: &str = "/proc/sys/vm/overcommit_memory";
 
-/// Makes the reserved range `low..high` the memory of a file, and returns the file. On failure
-/// the range stays reserved.
+/// Makes the reserved range `low..high` the memory of a file, and returns the file, sealed and open
+/// for reading. On failure the range stays reserved.
 ///
 /// # Errors
 /// [`Error::CodeMemory`] with the obstacle.
@@ -51,7 +55,11 @@ pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
         let _ = unsafe { sys::reserve_at(address, len) };
         refused("mmap of a memfd for execution", e)
     })?;
-    Ok(file)
+    sys::seal_code(file).map_err(|e| {
+        // SAFETY: as above; nothing was stored in the mapping.
+        let _ = unsafe { sys::reserve_at(address, len) };
+        refused("sealing of a memfd", e)
+    })
 }
 
 /// A reason not to try the mapping. A file beyond the limit costs a signal (SIGXFSZ). A page of
@@ -71,6 +79,9 @@ mod tests {
     use crate::error::Error;
     use crate::sys;
     use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
 
     const LEN: usize = 64 << 12;
 
@@ -116,6 +127,33 @@ mod tests {
         assert_eq!(answer, 42);
         use std::os::unix::fs::MetadataExt;
         assert_eq!(file.metadata().unwrap().blocks() * 512, 4096, "one page was touched");
+    }
+
+    /// What another process of the same user can do through `/proc/PID/fd`.
+    #[test]
+    fn nobody_else_writes_or_cuts_the_code() {
+        let at = reservation();
+        // SAFETY: just reserved.
+        let file = unsafe { back(at as u64, (at + LEN) as u64) }.unwrap();
+        // SAFETY: inside the mapping, which stays writable.
+        unsafe { (at as *mut u8).write(0xc3) };
+        (&file).write_all(&[0xcc]).unwrap_err();
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // The user may change the mode, as root ignores it.
+        file.set_permissions(std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut other = std::fs::OpenOptions::new().read(true).write(true).open(&link).unwrap();
+        other.write_all(&[0xcc]).unwrap_err();
+        for len in [0, LEN as u64 / 2, 2 * LEN as u64] {
+            other.set_len(len).unwrap_err();
+        }
+        sys::allocate(&other, 0, 2 * LEN as u64).unwrap_err();
+        sys::give_back(&other, 0, 4096).unwrap_err();
+        let flags = (libc::MAP_SHARED, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a new mapping, which must not come to be.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), LEN, flags.1, flags.0, other.as_raw_fd(), 0) };
+        assert_eq!(map, libc::MAP_FAILED);
+        // SAFETY: as above.
+        assert_eq!(unsafe { (at as *const u8).read() }, 0xc3);
     }
 
     #[test]

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// Where PT comes from (`-XX:JPortalSource`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
-    /// Intel PT if the kernel has it, else the emulated unit if the environment names one.
+    /// Intel PT. An emulated unit that the environment names must be selected.
     #[default]
     Auto,
     /// Intel PT through `perf_event_open`.
     Perf,
-    /// The emulated unit.
+    /// The emulated unit that the environment names.
     Emulated,
     /// No PT: metadata only.
     None,
@@ -43,7 +43,7 @@ impl TryFrom<i32> for Source {
 /// Default size of the export ring, as in the paper.
 pub(crate) const DEFAULT_RING: u64 = 2 << 20;
 /// Smallest and largest size of the ring.
-const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
+const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=jportal_capture::ring_file::LARGEST;
 
 /// What to record, and into which file.
 #[derive(Clone, Default)]
@@ -52,8 +52,11 @@ pub struct RecordingConfig {
     pub path: PathBuf,
     /// Where PT comes from.
     pub source: Source,
-    /// Bytes of the export ring, 0 for the default; rounded up to a power of two.
+    /// Bytes of the export ring that have memory from the start, 0 for the default; rounded up to a
+    /// power of two. The ring can hold more ([`crate::CAPACITY`]).
     pub ring_bytes: u64,
+    /// The private folder for the ring's file; `None`: that of the user in `/dev/shm`.
+    pub ring_folder: Option<PathBuf>,
     /// AUX bytes per core, 0 for the device's default, which is what the limit on locked memory
     /// allows. Ignored by the emulated unit, which has its own size.
     pub buffer_bytes: u64,

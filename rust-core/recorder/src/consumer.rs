@@ -6,9 +6,11 @@
 use crate::error::Error;
 use crate::ring::Ring;
 use crate::session::Session;
-use jportal_capture::CaptureWriter;
+use crate::sys;
 use jportal_capture::header::sources;
+use jportal_capture::{CaptureWriter, Earlier};
 use jportal_units::Tsc;
+use std::fs::File;
 use std::time::Duration;
 
 /// How long the consumer sleeps unless it is woken. A quarter-full ring wakes it.
@@ -18,16 +20,27 @@ const PIECE: usize = 1 << 20;
 /// Largest piece written at once after a failure, when the disk may be nearly full.
 const SMALL_PIECE: usize = 16 << 10;
 
-/// Creates the capture and writes its header.
-pub(crate) fn create(session: &Session) -> Result<(), Error> {
+/// Creates the capture, unless it is `file`, and writes its header.
+pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error> {
     let refused = |source| Error::Capture { path: session.path.clone(), source };
-    let mut writer = CaptureWriter::create(&session.path).map_err(refused)?;
+    let is_new = file.is_none();
+    let writer = match file {
+        Some(file) => CaptureWriter::create_from_file(file),
+        None => CaptureWriter::create_safely(&session.path, Earlier::Rename, sys::user()).map(|(w, _)| w),
+    };
+    let mut writer = writer.map_err(refused)?;
+    if let Some(identity) = writer.identity() {
+        session.ring.belongs_to(identity);
+    }
     if session.device.config().source == sources::EMULATED {
         writer.checksum_by_table();
     }
     session.set_writer(writer);
     if session.write_header() {
         return Ok(());
+    }
+    if is_new {
+        let _ = std::fs::remove_file(&session.path);
     }
     // `append` has reported the failure; the caller gets the same text.
     Err(Error::Unwritable(session.failure().unwrap_or_default()))
@@ -36,14 +49,21 @@ pub(crate) fn create(session: &Session) -> Result<(), Error> {
 /// Moves records until the ring is closed and empty.
 pub(crate) fn run(session: &Session) {
     let ring = &session.ring;
-    let mut piece = Vec::new();
     let mut described = 0;
+    let mut piece = Vec::new();
+    if piece.try_reserve_exact(PIECE).is_err() {
+        return session.fail(&Error::Capture {
+            path: session.path.clone(),
+            source: jportal_capture::Error::Memory { bytes: PIECE as u64 },
+        });
+    }
     loop {
         let last = !ring.is_open();
+        session.look_at_reserve();
         session.write_header();
         if ring.left() > 0 {
             let mut n = 0;
-            let put = session.append(|w| {
+            let put = session.append_metadata(|w| {
                 n = put_records(w, ring, PIECE, &mut piece)?;
                 Ok(())
             });
@@ -58,7 +78,7 @@ pub(crate) fn run(session: &Session) {
             // that was cut off knows up to which time its trace can be decoded.
             let chunks = session.written().chunks;
             if let Some(tsc) = ring.complete_until().filter(|_| chunks != described) {
-                session.append(|w| w.described(Tsc(tsc)));
+                session.append_metadata(|w| w.described(Tsc(tsc)));
                 described = session.written().chunks;
             }
             std::thread::park_timeout(NAP);
@@ -76,7 +96,7 @@ fn put_records(
 ) -> Result<usize, jportal_capture::Error> {
     for limit in [limit, PIECE] {
         piece.clear();
-        ring.read(piece, limit);
+        ring.read(piece, limit).map_err(|_| jportal_capture::Error::Memory { bytes: limit as u64 })?;
         if let Some(end) = writer.whole_records(piece)? {
             piece.truncate(end);
             break;

@@ -133,13 +133,11 @@ pub fn open_on(
         (Source::Sideband, ..) => Box::new(Perf::sideband(kernel, config)?),
         (Source::Auto | Source::Perf, Some(pmu), _) => Box::new(Perf::intel_pt(kernel, config, pmu)?),
         (Source::Perf, None, _) => return Err(Error::NoIntelPt(without_pt(&*kernel))),
-        (Source::Auto | Source::Emulated, _, Some(path)) => {
-            Box::new(Emulated::open(Path::new(&path), config)?)
-        }
+        (Source::Emulated, _, Some(path)) => Box::new(Emulated::open(Path::new(&path), config)?),
         (Source::Emulated, ..) => return Err(Error::NoUnit { variable: ENVIRONMENT }),
-        (Source::Auto, None, None) => {
-            return Err(Error::NoSource { machine: without_pt(&*kernel), variable: ENVIRONMENT });
-        }
+        // The environment may be inherited or anybody's, and the VM trusts the rings of a unit.
+        // So a unit is used only if the command line selects it, as `jportal run` does.
+        (Source::Auto, None, _) => return Err(Error::NoSource { machine: without_pt(&*kernel) }),
     })
 }
 

@@ -44,7 +44,7 @@ impl CoreDrain {
     }
 
     /// The window of a flight recorder, taken while the device is stopped.
-    fn window(&mut self) -> Option<CoreWindow> {
+    fn window(&mut self) -> Option<Result<CoreWindow, Error>> {
         Some(self.keeper.as_mut()?.window(&self.rings.aux, rdtsc()))
     }
 
@@ -54,7 +54,7 @@ impl CoreDrain {
         self.rings.data.drain(&mut self.records, usize::MAX)?;
         session.device.translate(self.core, &mut self.records);
         if let Some(keeper) = &mut self.keeper {
-            keeper.take(&self.records);
+            keeper.take(&self.records)?;
         }
         session.device.keep_running(self.core, false);
         Ok(self.records.len())
@@ -134,18 +134,24 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
             Ok(moved) => moved,
             Err(e) => return session.fail(&e),
         };
+        session.look_at_reserve();
         if moved > 0 || !stopping {
             last_bytes = Instant::now();
         }
         let dead = session.device.failure().inspect(|e| session.fail(e)).is_some();
         if moved == 0 && quiet && request != answered && !stopping {
             answered = request;
-            session.requests.answer(windows(&mut cores));
+            match windows(&mut cores) {
+                Ok(windows) => session.requests.answer(windows),
+                Err(e) => return session.fail(&e),
+            }
             continue;
         }
         if moved == 0 && (quiet || dead) {
-            let windows = windows(&mut cores);
-            session.append(|w| dump::append(w, &windows));
+            match windows(&mut cores) {
+                Ok(windows) => drop(session.append(|w| dump::append(w, &windows))),
+                Err(e) => session.fail(&e),
+            }
             session.saved.fetch_add(1, Relaxed);
             return;
         }
@@ -175,7 +181,7 @@ fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     Ok(moved)
 }
 
-fn windows(cores: &mut [CoreDrain]) -> Vec<CoreWindow> {
+fn windows(cores: &mut [CoreDrain]) -> Result<Vec<CoreWindow>, Error> {
     cores.iter_mut().filter_map(CoreDrain::window).collect()
 }
 

@@ -12,7 +12,7 @@ use crate::session::{Session, lock};
 use crate::window::CoreWindow;
 use jportal_capture::{CaptureWriter, Counter, EndReason};
 use jportal_units::{Core, StreamOffset};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -108,8 +108,8 @@ pub(crate) fn write(
     reason: &str,
     slow: Option<SlowCall>,
 ) -> Result<(), Error> {
-    let mut writer = copy_metadata(session, path, mark)?;
-    let refused = |source| Error::Capture { path: path.to_owned(), source };
+    let (mut writer, path) = copy_metadata(session, path, mark)?;
+    let refused = |source| Error::Capture { path: path.clone(), source };
     append(&mut writer, windows).map_err(refused)?;
     let mut counters = session.counters();
     if let Some(call) = slow {
@@ -143,11 +143,11 @@ pub(crate) fn append(
 
 /// Copies the capture as soon as all records up to `mark` are in it, and it ends at a record
 /// boundary.
-fn copy_metadata(session: &Session, path: &Path, mark: u64) -> Result<CaptureWriter, Error> {
+fn copy_metadata(session: &Session, path: &Path, mark: u64) -> Result<(CaptureWriter, PathBuf), Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match session.copy_at(path, mark) {
-            Some(Ok(writer)) => return Ok(writer),
+            Some(Ok(copy)) => return Ok(copy),
             Some(Err(source)) => return Err(Error::Capture { path: path.to_owned(), source }),
             None if Instant::now() > deadline => {
                 let reason =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 use jportal_perf_abi::Refusal;
+use jportal_perf_abi::kernel::FILES_SHARE;
 use std::path::PathBuf;
 
 /// Why a recording could not start or had to end.
@@ -17,16 +18,14 @@ pub enum Error {
         /// The rule that the value violates.
         rule: &'static str,
     },
-    /// There is neither Intel PT nor an emulated unit.
+    /// There is no Intel PT, and no emulated unit was selected.
     #[error(
-        "no source of Intel PT: {machine}, and the environment names no emulated unit ({variable}); run the program \
-         through `jportal run --emulate`, or record metadata only with -XX:JPortalSource=none"
+        "no source of Intel PT: {machine}; run the program through `jportal run --emulate` (an emulated unit that the \
+         environment names is used with -XX:JPortalSource=emulated only), or record metadata only with -XX:JPortalSource=none"
     )]
     NoSource {
         /// Why there is no Intel PT.
         machine: String,
-        /// The environment variable that would name an emulated unit.
-        variable: &'static str,
     },
     /// There is no Intel PT.
     #[error(
@@ -53,6 +52,23 @@ pub enum Error {
         "/proc/self/task: {0}; mount /proc in this mount namespace, or start the VM with -XX:+JPortalStart"
     )]
     Threads(std::io::Error),
+    /// The events would take too many of the program's file descriptors.
+    #[error(
+        "the recording needs {needed} file descriptors ({threads} threads, {cores} cores), more than a quarter of the {limit} that \
+         this process may open; raise the limit with `ulimit -n {}`{}",
+        needed * FILES_SHARE,
+        if *threads > 1 { ", or start the VM with -XX:+JPortalStart, which needs one set for all threads" } else { "" }
+    )]
+    Descriptors {
+        /// Descriptors that all events together need.
+        needed: u64,
+        /// The limit of the process.
+        limit: u64,
+        /// Threads for which events are opened.
+        threads: usize,
+        /// Cores for which events are opened.
+        cores: usize,
+    },
     /// New threads appeared while events were opened for the existing ones.
     #[error(
         "new threads of native code came each of the {attempts} times that events were opened for those that were there; try again, or \
@@ -92,14 +108,19 @@ pub enum Error {
     /// The capture could be created but not written; the text is that of the first failure.
     #[error("{0}")]
     Unwritable(String),
-    /// Another VM writes this capture.
-    #[error("{path} is in use by a running VM; choose another -XX:JPortalFile (%p gives the process id)")]
-    InUse {
-        /// Its ring file.
+    /// The disk took nothing for so long that the recording was given up.
+    #[error(
+        "{path}: the file system has taken nothing for {seconds} s; what is missing of the metadata is added when the \
+         capture is opened with jportal, the trace is lost"
+    )]
+    Stuck {
+        /// The capture.
         path: PathBuf,
+        /// How long a write has lasted.
+        seconds: u64,
     },
     /// The ring file could not be created.
-    #[error("ring file {path}: {source}; it needs {bytes} bytes beside the capture, see -XX:JPortalRingSize")]
+    #[error("ring file {path}: {source}; the ring needs {bytes} bytes there, see -XX:JPortalRingSize")]
     Ring {
         /// The file.
         path: PathBuf,
@@ -141,11 +162,12 @@ impl Error {
             | Self::NoCores
             | Self::Refused(_)
             | Self::Threads(_)
+            | Self::Descriptors { .. }
             | Self::ThreadsComing { .. }
             | Self::ForeignUnit { .. }
             | Self::Device(_)
             | Self::Unit(_) => 2,
-            Self::Capture { .. } | Self::Unwritable(_) | Self::InUse { .. } => 3,
+            Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } => 3,
             Self::Ring { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,

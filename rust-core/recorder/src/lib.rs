@@ -14,8 +14,9 @@
 //! Constraints: the recorder never harms the VM. No panic and no exception leaves the bridge. A
 //! failure (disk, device, a bug here) ends the *recording* with a reason in the log and, if it
 //! can be written, in the capture; from then on every producer returns at once. The recorder's
-//! threads take no VM lock and no signal. Metadata is never dropped while recording: a full
-//! ring makes its producer wait for the consumer, which depends on nothing but the file system.
+//! threads take no VM lock and no signal. A thread of the VM waits for no disk: metadata that the
+//! disk does not take in time waits in memory, and when [`CAPACITY`] is reached, the
+//! recording ends. Metadata is never dropped while recording.
 //!
 //! Non-goals: decoding; the meaning of metadata records.
 
@@ -30,10 +31,12 @@ mod error;
 mod header;
 mod log;
 mod recorder;
+mod reserve;
 mod ring;
 mod session;
 mod slow_calls;
 mod sys;
+mod turn;
 mod window;
 
 pub use config::{RecordingConfig, Source};
@@ -41,4 +44,4 @@ pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};
 pub use recorder::{Recorder, StopReason};
-pub use ring::Ring;
+pub use ring::{CAPACITY, Overrun, Ring};

@@ -8,20 +8,19 @@ use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::dump::{self, SlowCall};
 use crate::error::Error;
 use crate::log::Level;
-use crate::ring::Ring;
+use crate::ring::{ANONYMOUS_CAPACITY, CAPACITY, Overrun, Ring};
 use crate::session::{Session, lock};
 use crate::{consumer, header, sys};
-use jportal_capture::EndReason;
 use jportal_capture::header::sources;
+use jportal_capture::{EndReason, ring_file};
 use jportal_perf_abi::kernel::{Kernel, Linux};
 use std::any::Any;
-use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 /// Why a recording is stopped.
@@ -56,11 +55,16 @@ impl StopReason {
 /// each sleep may last longer than it should.
 const LAST_PATIENCE: Duration = Duration::from_millis(90);
 
+/// What a process under QEMU waits in addition.
+const EMULATED_PATIENCE: Duration = Duration::from_secs(2);
+
 /// A running recording.
 pub struct Recorder {
     session: Arc<Session>,
     /// `None` once the recording has been stopped.
     threads: Mutex<Option<RecorderThreads>>,
+    /// The drain threads, to wake them.
+    drains: Arc<[Thread]>,
     /// Threads that write dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
@@ -69,13 +73,25 @@ pub struct Recorder {
 struct RecorderThreads {
     drains: Vec<JoinHandle<()>>,
     consumer: JoinHandle<()>,
+    watch: JoinHandle<()>,
+}
+
+/// Why the ring closed itself. A constant, because the thread that finds it may hold locks of the
+/// VM.
+const fn reason_of(overrun: Overrun) -> &'static str {
+    match overrun {
+        Overrun::Full => {
+            "the file system is too slow: the memory for metadata that waits for it is full; record to a faster disk"
+        }
+        Overrun::NoMemory => "/dev/shm has no room for metadata that waits for the file system",
+    }
 }
 
 impl Recorder {
     /// Opens device, ring and capture, and starts the threads.
     ///
     /// # Errors
-    /// When one of them cannot be opened; then nothing is left running and no ring file stays.
+    /// When one of them cannot be opened; then nothing is left running and no file stays.
     pub fn start(config: RecordingConfig) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_blocked(config))
     }
@@ -90,22 +106,42 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::start`].
     pub fn start_on(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
-        sys::with_signals_blocked(|| Self::start_on_blocked(config, device))
+        sys::with_signals_blocked(|| Self::start_on_blocked(config, device, None))
+    }
+
+    /// As [`Recorder::start_on`], but writes to `file`, which is empty and positioned at its start.
+    /// For tests: no other file is a pipe that somebody may stop reading.
+    ///
+    /// # Errors
+    /// As [`Recorder::start`].
+    #[doc(hidden)]
+    pub fn start_into(
+        config: RecordingConfig,
+        device: Box<dyn Device>,
+        file: std::fs::File,
+    ) -> Result<Self, Error> {
+        sys::with_signals_blocked(|| Self::start_on_blocked(config, device, Some(file)))
     }
 
     /// Creates the recorder's threads first: the device traces this thread and those that it
     /// creates after `rings`, so the recorder's own are not traced. On an error the threads'
     /// channels close and the threads end.
-    fn start_on_blocked(config: RecordingConfig, device: Box<dyn Device>) -> Result<Self, Error> {
+    fn start_on_blocked(
+        config: RecordingConfig,
+        device: Box<dyn Device>,
+        file: Option<std::fs::File>,
+    ) -> Result<Self, Error> {
         let end = Arc::new(Mutex::new(StopReason::Exit));
         let consumer = WaitingConsumer::spawn(Arc::clone(&end))?;
         let crew =
             (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
         let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
-        let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid]).collect();
+        let watch = WaitingWatch::spawn()?;
+        let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid, watch.tid]).collect();
         let rings = device.rings(&own)?;
         let (buffer_bytes, snapshot_bytes) = (config.buffer_bytes, config.snapshot_bytes);
-        let (session, consumer) = consumer.start(config, device)?;
+        let (session, consumer) = consumer.start(config, device, file)?;
+        let watch = watch.start(&session);
         let keep = session.device.keeps();
         if keep.is_none() && snapshot_bytes != 0 {
             let text = "JPortalSnapshot is ignored: this source writes no trace";
@@ -130,7 +166,8 @@ impl Recorder {
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
         Ok(Self {
             session,
-            threads: Mutex::new(Some(RecorderThreads { drains, consumer })),
+            drains: drains.iter().map(|d| d.thread().clone()).collect(),
+            threads: Mutex::new(Some(RecorderThreads { drains, consumer, watch })),
             writers: Mutex::default(),
             end,
         })
@@ -154,10 +191,14 @@ impl Recorder {
         self.threads.try_lock().is_ok_and(|threads| threads.is_none())
     }
 
-    /// Commits one metadata record (see [`Ring::write`]).
+    /// Commits one metadata record (see [`Ring::write`]). Waits for no disk.
     #[inline]
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
-        self.session.ring.write(kind, body)
+        let taken = self.session.ring.write(kind, body);
+        if let (false, Some(overrun)) = (taken, self.session.ring.overrun()) {
+            self.session.fail_with(reason_of(overrun).into());
+        }
+        taken
     }
 
     /// Whether the device cannot filter a code cache of anonymous memory, but can filter one
@@ -203,23 +244,31 @@ impl Recorder {
                 Err(_) => return,
             },
         };
-        let Some(threads) = running.take() else { return };
-        let deadline = reason.patience().map(|p| Instant::now() + p);
+        let collecting = match reason.patience() {
+            None => Some(lock(&self.session.collecting)),
+            Some(_) => self.session.collecting.try_lock().ok(),
+        };
+        let (Some(collecting), Some(threads)) = (collecting, running.take()) else { return };
+        let mut limit = EndLimit::new(&self.session, reason.patience());
         *lock(&self.end) = reason;
         self.session.device.disable();
         self.session.stopping.store(true, Release);
+        drop(collecting);
         // The metadata ring stays open until the trace has ended, so that it takes every record
         // that the trace needs.
         for thread in threads.drains {
             thread.thread().unpark();
-            join(thread, deadline);
+            limit.join(thread);
         }
         for writer in std::mem::take(&mut *lock(&self.writers)) {
-            join(writer, deadline);
+            limit.join(writer);
         }
         self.session.ring.close();
-        join(threads.consumer, deadline);
-        self.session.device.finish();
+        limit.join(threads.consumer);
+        // With the watching thread ends what a failure entails. Its log line may take long.
+        self.session.end_watch();
+        join(threads.watch, Some(Instant::now() + LAST_LINE));
+        self.session.leave();
         self.warn_of_silence();
         self.session.log.line(Level::Info, &self.summary());
     }
@@ -241,37 +290,39 @@ impl Recorder {
                 "the recording is none of a flight recorder (-XX:JPortalSnapshot)".into(),
             ));
         }
-        Ring::check_unused(path)?;
-        // The lock is held while windows are copied, so that the recording does not end
-        // meanwhile and dumps take turns.
-        let running = lock(&self.threads);
-        let Some(threads) = running.as_ref().filter(|_| self.is_active()) else {
+        if !self.is_active() {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
-        };
-        let drains = &threads.drains;
-        let wake = || drains.iter().for_each(|d| d.thread().unpark());
-        let (windows, mark) = dump::collect(session, drains.len(), wake)?;
-        drop(running);
-        session.dumps.fetch_add(1, Relaxed);
-        let (reason, path) = (reason.to_owned(), path.to_owned());
-        if slow.is_none() {
-            return dump::write(session, &path, &windows, mark, &reason, slow);
         }
-        // Another thread writes the dump, because others may wait for the thread whose call was
-        // slow.
-        let own = Arc::clone(session);
+        // Another thread makes the dump, because no thread of the VM waits for a disk without a
+        // limit. For a slow call, the caller is a thread of the recorder, which continues when the
+        // windows are copied.
+        let (own, drains) = (Arc::clone(session), Arc::clone(&self.drains));
+        let (reason, path) = (reason.to_owned(), path.to_owned());
+        let (done, answer) = mpsc::sync_channel(1);
+        let (collected, copied) = mpsc::sync_channel(1);
         let write = move || {
-            guarded(&own, || {
-                if let Err(e) = dump::write(&own, &path, &windows, mark, &reason, slow) {
-                    own.log.line(Level::Warning, &e.to_string());
-                }
-            });
+            let mut result = Ok(());
+            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, slow, &collected));
+            drop(collected);
+            if let (Err(e), true) = (&result, slow.is_some()) {
+                own.log.line(Level::Warning, &e.to_string());
+            }
+            let _ = done.try_send(result);
         };
         let writer = spawn("jportal-dump", write)?;
-        let mut writers = lock(&self.writers);
-        writers.retain(|w| !w.is_finished());
-        writers.push(writer);
-        Ok(())
+        {
+            let mut writers = lock(&self.writers);
+            writers.retain(|w| !w.is_finished());
+            writers.push(writer);
+        }
+        if slow.is_some() {
+            let _ = copied.recv_timeout(DUMP_LIMIT);
+            return Ok(());
+        }
+        answer.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
+            let text = format!("it is not complete after {} s and continues", DUMP_LIMIT.as_secs());
+            Err(Error::Dump(text))
+        })
     }
 
     /// Pauses the device until the next dump has been made. Does not wait.
@@ -282,7 +333,7 @@ impl Recorder {
     /// Continues after [`Recorder::pause`] if no dump was made.
     pub(crate) fn resume(&self) {
         // The lock is that of dumps, during which the device must not run.
-        let _no_dump = lock(&self.threads);
+        let _no_dump = lock(&self.session.collecting);
         self.session.device.resume();
     }
 
@@ -310,7 +361,10 @@ impl Recorder {
         give_time(deadline - LAST_PATIENCE / 2, || session.device.is_quiet());
         session.ring.mark_crashed();
         if session.device.keeps().is_some() {
-            // The drain threads write the windows of a flight recorder.
+            // The drain threads write the windows of a flight recorder, and continue while the VM
+            // writes its report. QEMU makes them slow.
+            let emulated = session.device.config().source == sources::EMULATED;
+            let deadline = if emulated { deadline + EMULATED_PATIENCE } else { deadline };
             let drains = session.drains.load(Relaxed);
             give_time(deadline, || session.saved.load(Relaxed) >= drains);
         }
@@ -379,6 +433,36 @@ impl Recorder {
     }
 }
 
+/// How long the caller of [`Recorder::dump`] waits for the dump.
+const DUMP_LIMIT: Duration = Duration::from_secs(20);
+
+/// Makes a dump. Sends to `collected` when its windows are copied.
+fn make_dump(
+    session: &Session,
+    drains: &[Thread],
+    path: &Path,
+    reason: &str,
+    slow: Option<SlowCall>,
+    collected: &mpsc::SyncSender<()>,
+) -> Result<(), Error> {
+    let turn = lock(&session.collecting);
+    if !session.ring.is_open() || session.stopping.load(Acquire) {
+        if slow.is_some() {
+            session.device.resume();
+        }
+        return Err(Error::Dump(session.failure().unwrap_or_else(|| "the recording ends".into())));
+    }
+    let wake = || drains.iter().for_each(Thread::unpark);
+    let (windows, mark) = dump::collect(session, drains.len(), wake)?;
+    drop(turn);
+    let _ = collected.try_send(());
+    session.dumps.fetch_add(1, Relaxed);
+    session.copying.fetch_add(1, Relaxed);
+    let written = dump::write(session, path, &windows, mark, reason, slow);
+    session.copying.fetch_sub(1, Relaxed);
+    written
+}
+
 /// A drain thread that waits for its work.
 struct WaitingDrain {
     thread: JoinHandle<()>,
@@ -392,6 +476,7 @@ impl WaitingDrain {
         let body = move || {
             if let Ok((session, cores)) = given.recv() {
                 guarded(&session, || drain::run(&session, cores));
+                session.leave();
             }
         };
         let (thread, tid) = spawn_known("jportal-drain", body)?;
@@ -399,13 +484,14 @@ impl WaitingDrain {
     }
 
     fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
+        session.enter();
         // Cannot fail: the thread waits for this message only.
         let _ = self.work.send((session, cores));
         self.thread
     }
 }
 
-type Assignment = (RecordingConfig, Box<dyn Device>);
+type Assignment = (RecordingConfig, Box<dyn Device>, Option<std::fs::File>);
 
 /// The consumer thread before it receives its work. It creates ring and capture itself, so that
 /// every write of the recorder happens with signals blocked.
@@ -421,8 +507,8 @@ impl WaitingConsumer {
         let (work, given) = mpsc::sync_channel::<Assignment>(1);
         let (to_starter, answer) = mpsc::sync_channel(1);
         let body = move || {
-            let Ok((config, device)) = given.recv() else { return };
-            match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
+            let Ok((config, device, file)) = given.recv() else { return };
+            match catch_unwind(AssertUnwindSafe(|| open_session(&config, device, file))) {
                 Ok(Ok(session)) => {
                     session.ring.attach_consumer();
                     let _ = to_starter.send(Ok(Arc::clone(&session)));
@@ -445,8 +531,9 @@ impl WaitingConsumer {
         self,
         config: RecordingConfig,
         device: Box<dyn Device>,
+        file: Option<std::fs::File>,
     ) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
-        let _ = self.work.send((config, device));
+        let _ = self.work.send((config, device, file));
         match self.answer.recv() {
             Ok(Ok(session)) => Ok((session, self.thread)),
             Ok(Err(e)) => {
@@ -458,35 +545,117 @@ impl WaitingConsumer {
     }
 }
 
-/// Creates the ring before the capture, so that a new capture is never beside an old ring.
-fn open_session(config: &RecordingConfig, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
-    let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
-    let header = header::at_start(config, &*device);
+/// The thread that carries out what a failure entails, before it receives its work.
+struct WaitingWatch {
+    thread: JoinHandle<()>,
+    tid: u32,
+    work: mpsc::SyncSender<Arc<Session>>,
+}
+
+impl WaitingWatch {
+    fn spawn() -> Result<Self, Error> {
+        let (work, given) = mpsc::sync_channel::<Arc<Session>>(1);
+        let (thread, tid) = spawn_known("jportal-watch", move || {
+            if let Ok(session) = given.recv() {
+                session.watch();
+            }
+        })?;
+        Ok(Self { thread, tid, work })
+    }
+
+    fn start(self, session: &Arc<Session>) -> JoinHandle<()> {
+        let _ = self.work.send(Arc::clone(session));
+        self.thread
+    }
+}
+
+/// How long the end of a recording may take.
+///
+/// Time is counted in rounds of [`ROUND`], not read from a clock: a process that was stopped
+/// for a minute has not waited for a minute.
+struct EndLimit<'a> {
+    session: &'a Session,
+    /// Rounds left; `None`: as long as the disk takes data.
+    rounds: Option<u32>,
+    /// Rounds in which a write has lasted without an end.
+    silent: u32,
+    moved: (u64, u64),
+}
+
+const ROUND: Duration = Duration::from_millis(2);
+/// How long one write to the file system may last at the end of the recording.
+const LONGEST_WRITE: Duration = Duration::from_secs(5);
+/// How long the log may take for its last line.
+const LAST_LINE: Duration = Duration::from_millis(500);
+
+impl<'a> EndLimit<'a> {
+    fn new(session: &'a Session, patience: Option<Duration>) -> Self {
+        let rounds = patience.map(|p| (p.as_millis() / ROUND.as_millis()) as u32);
+        Self { session, rounds, silent: 0, moved: (0, 0) }
+    }
+
+    /// Waits for a thread. Gives the recording up when the disk takes nothing any more; the thread
+    /// then ends when it can.
+    fn join(&mut self, thread: JoinHandle<()>) {
+        while !thread.is_finished() && self.continues() {
+            std::thread::sleep(ROUND);
+        }
+        if thread.is_finished() {
+            // A panic of the thread was caught in it.
+            let _ = thread.join();
+        }
+    }
+
+    fn continues(&mut self) -> bool {
+        if let Some(rounds) = &mut self.rounds {
+            *rounds = rounds.saturating_sub(1);
+            return *rounds > 0;
+        }
+        let moved = (self.session.written().chunks, self.session.copied.load(Relaxed));
+        let writes = self.session.is_writing() || self.session.copying.load(Relaxed) > 0;
+        if std::mem::replace(&mut self.moved, moved) != moved || !writes {
+            self.silent = 0;
+        }
+        self.silent += 1;
+        if u128::from(self.silent) * ROUND.as_millis() < LONGEST_WRITE.as_millis() {
+            return true;
+        }
+        let path = self.session.path.clone();
+        self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() });
+        false
+    }
+}
+
+/// Creates the ring before the capture, whose header names it.
+fn open_session(
+    config: &RecordingConfig,
+    device: Box<dyn Device>,
+    file: Option<std::fs::File>,
+) -> Result<Arc<Session>, Error> {
+    let ring = open_ring(config)?;
+    let mut header = header::at_start(config, &*device);
+    if let Some(path) = ring.path().and_then(Path::to_str) {
+        header.ring.0 = path.into();
+    }
     let session = Arc::new(Session::new(config, device, ring, header));
-    consumer::create(&session).inspect_err(|_| session.ring.remove_file())?;
+    consumer::create(&session, file).inspect_err(|_| session.ring.remove_file())?;
     Ok(session)
 }
 
-/// If a ring file cannot be created for the same reason as the capture, the error names the
-/// capture.
-fn blame(config: &RecordingConfig, error: Error) -> Error {
-    if !matches!(error, Error::Ring { .. }) {
-        return error;
-    }
-    let existed = config.path.exists();
-    match OpenOptions::new().write(true).create(true).truncate(false).open(&config.path) {
-        Err(source) => {
-            let path = config.path.clone();
-            let source = jportal_capture::Error::Open { path: path.clone(), source };
-            Error::Capture { path, source }
-        }
-        Ok(_) => {
-            if !existed {
-                let _ = std::fs::remove_file(&config.path);
-            }
-            error
-        }
-    }
+/// The ring, in the user's private folder if possible.
+fn open_ring(config: &RecordingConfig) -> Result<Ring, Error> {
+    let size = config.ring_size()?;
+    let folder = config.ring_folder.clone().map_or_else(|| ring_file::make_folder(sys::user()), Ok);
+    let why = match folder {
+        Ok(folder) => match Ring::create(&folder, size, CAPACITY.max(size)) {
+            Ok(ring) => return Ok(ring),
+            Err(e) => e.to_string(),
+        },
+        Err(e) => format!("no private folder in /dev/shm: {e}"),
+    };
+    let text = format!("{why}. If the VM is killed, the last records of metadata are lost");
+    config.log.line(Level::Warning, &text);
+    Ring::anonymous(size, ANONYMOUS_CAPACITY.max(size))
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The export ring: many producers, one consumer, backed by a file.
+//! The export ring: many producers, one consumer, in a file that outlives the VM.
 //!
 //! It carries the metadata stream, frame after frame (`FRAME_HEADER` of the schema). Producers
 //! take turns under a lock of the recorder's own, so that commit order, stream order and TSC
-//! order are the same. The holder of the lock waits for nothing but room. The layout and its
-//! recovery are described in [`jportal_capture::ring_file`].
+//! order are the same. The holder of the lock waits for nothing: producers hold locks of the VM.
+//!
+//! The ring is large ([`CAPACITY`]) but has little memory: the part that holds records, and
+//! what the consumer keeps ready ahead of it. So metadata that the disk does not take in time
+//! waits here. When the ring is full, it closes, and [`Ring::overrun`] says why. No limit of time
+//! is involved, so a process that was stopped for an hour loses nothing. Layout and recovery are
+//! described in [`jportal_capture::ring_file`].
 
 use crate::Error;
-use crate::sys::rdtsc;
+use crate::sys::{self, rdtsc};
 use jportal_capture::ring_file::{self as layout, states};
 use jportal_capture::schema::FRAME_HEADER;
-use jportal_perf_abi::memory::{self, Block};
-use std::fs::{File, OpenOptions, TryLockError};
+use jportal_perf_abi::memory::Block;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -20,16 +25,41 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many bytes of records may wait for the disk.
+pub const CAPACITY: u64 = 64 << 20;
+/// The same, where the ring is in anonymous memory, which is not given back.
+pub const ANONYMOUS_CAPACITY: u64 = 16 << 20;
+/// Memory is taken and given back in blocks of this size.
+const BLOCK: u64 = 64 << 10;
+/// How many rings of killed VMs are kept for their captures.
+const DEAD_RINGS: usize = 8;
+
+/// Why a ring closed itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overrun {
+    /// The ring is full.
+    Full,
+    /// The file system of the ring has no memory.
+    NoMemory,
+}
 
 /// The export ring.
 #[derive(Debug)]
 pub struct Ring {
     page: Block,
     bytes: Block,
-    path: PathBuf,
+    /// How many bytes have memory ahead of the head. In the layout and here, the ring's size is
+    /// its capacity.
+    ready: u64,
+    path: Option<PathBuf>,
     /// Position after the last byte written; published as the head word.
     producers: Mutex<u64>,
+    /// Position until which the ring has memory.
+    allocated: AtomicU64,
+    /// Position until which the consumer has given memory back.
+    returned: AtomicU64,
     consumer: OnceLock<Thread>,
     /// The consumer has been woken and has not read since.
     nudged: AtomicBool,
@@ -37,56 +67,90 @@ pub struct Ring {
     /// TSC of the last record, written under the lock.
     last: AtomicU64,
     waits: AtomicU64,
-    /// Holds the `flock` that shows that the VM lives.
-    _file: File,
+    overrun: OnceLock<Overrun>,
+    /// Holds the `flock` that shows that the VM lives; `None`: anonymous memory.
+    file: Option<File>,
 }
 
 impl Ring {
-    /// Creates the ring file of `capture` with `size` bytes (a power of two). It replaces one
-    /// that a dead VM left.
+    /// Creates a ring in a new file in `folder`, a private one ([`layout::make_folder`]). It can
+    /// hold `capacity` bytes and has memory for `ready` bytes ahead. Both are powers of two.
     ///
     /// # Errors
-    /// When a living VM uses the file, or the file system refuses.
-    pub fn create(capture: &Path, size: u64) -> Result<Self, Error> {
-        let path = layout::path_of(capture);
-        Self::check_unused(capture)?;
-        let bytes = layout::BYTES as u64 + size;
-        let refused = |source| Error::Ring { path: path.clone(), bytes, source };
-        let file = make_file(&path, bytes).map_err(|e| {
-            let _ = std::fs::remove_file(&path);
-            refused(e)
-        })?;
-        let all = Block::map(&file, 0, bytes as usize, &path)?;
-        let part = |at, len| all.part(at, len).ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()));
+    /// When the file system refuses.
+    pub fn create(folder: &Path, ready: u64, capacity: u64) -> Result<Self, Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let path = folder.join(format!("{}{}-{now:x}", layout::PREFIX, std::process::id()));
+        let bytes = layout::BYTES as u64 + capacity;
+        let refused = |source| Error::Ring { path: path.clone(), bytes: ready, source };
+        layout::remove_oldest(folder, DEAD_RINGS);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(refused)?;
+        let made = file.try_lock().map_err(io::Error::from).and_then(|()| file.set_len(bytes));
+        // A write to a mapped page for which there is no memory raises SIGBUS.
+        let made = made.and_then(|()| sys::allocate(&file, 0, layout::BYTES as u64 + ready.min(capacity)));
+        let map = made.map_err(refused).and_then(|()| Ok(Block::map(&file, 0, bytes as usize, &path)?));
+        let ring = map.and_then(|all| Self::on(&all, ready, capacity, Some(path.clone()), Some(file)));
+        ring.inspect_err(|_| drop(std::fs::remove_file(&path)))
+    }
+
+    /// A ring in anonymous memory, which ends with the VM.
+    ///
+    /// # Errors
+    /// Without memory.
+    pub fn anonymous(ready: u64, capacity: u64) -> Result<Self, Error> {
+        let bytes = layout::BYTES as u64 + capacity;
+        let path = PathBuf::from("anonymous memory");
+        let all = Block::anonymous(bytes as usize).map_err(|source| Error::Ring { path, bytes, source })?;
+        Self::on(&all, ready, capacity, None, None)
+    }
+
+    fn on(
+        all: &Block,
+        ready: u64,
+        capacity: u64,
+        path: Option<PathBuf>,
+        file: Option<File>,
+    ) -> Result<Self, Error> {
+        let part = |at, len| {
+            all.part(at, len).ok_or_else(|| Error::Ring {
+                path: path.clone().unwrap_or_default(),
+                bytes: layout::BYTES as u64 + capacity,
+                source: io::ErrorKind::InvalidInput.into(),
+            })
+        };
         let ring = Self {
             page: part(0, layout::BYTES)?,
-            bytes: part(layout::BYTES, size as usize)?,
-            path: path.clone(),
+            bytes: part(layout::BYTES, capacity as usize)?,
+            ready,
+            path,
             producers: Mutex::new(0),
+            allocated: AtomicU64::new(if file.is_some() { ready.min(capacity) } else { u64::MAX }),
+            returned: AtomicU64::new(0),
             consumer: OnceLock::new(),
             nudged: AtomicBool::new(false),
             records: AtomicU64::new(0),
             last: AtomicU64::new(0),
             waits: AtomicU64::new(0),
-            _file: file,
+            overrun: OnceLock::new(),
+            file,
         };
-        ring.page.u64_at(layout::SIZE).store(size, Relaxed);
+        ring.page.u64_at(layout::SIZE).store(capacity, Relaxed);
         ring.page.u32_at(layout::PID).store(std::process::id(), Relaxed);
         ring.page.write(8, &layout::VERSION.to_le_bytes());
         ring.page.write(0, &layout::MAGIC);
         Ok(ring)
     }
 
-    /// Refuses when a living VM holds the ring of `capture`.
-    ///
-    /// # Errors
-    /// [`Error::InUse`].
-    pub fn check_unused(capture: &Path) -> Result<(), Error> {
-        let path = layout::path_of(capture);
-        match File::open(&path).map(|f| f.try_lock()) {
-            Ok(Err(TryLockError::WouldBlock)) => Err(Error::InUse { path }),
-            _ => Ok(()),
-        }
+    /// The file, unless the ring is in anonymous memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Notes the capture's device and inode.
+    pub(crate) fn belongs_to(&self, (device, inode): (u64, u64)) {
+        self.word(layout::DEVICE).store(device, Relaxed);
+        self.word(layout::INODE).store(inode, Relaxed);
     }
 
     fn size(&self) -> u64 {
@@ -120,20 +184,34 @@ impl Ring {
         self.word(layout::BOUNDARY).load(Acquire)
     }
 
-    /// How often a producer found the ring full.
+    /// How often more records came to wait for the disk than fit into the part that has memory
+    /// from the start.
     pub fn waits(&self) -> u64 {
         self.waits.load(Relaxed)
     }
 
-    /// Commits one record, and waits for room if necessary. `false` when the ring is closed.
+    /// Why the ring closed itself, if it did.
+    pub fn overrun(&self) -> Option<Overrun> {
+        self.overrun.get().copied()
+    }
+
+    /// Commits one record. Waits for nothing. `false` when the ring is closed.
     ///
     /// The frame's TSC is read under the lock, so that stream order is time order.
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
         let Ok(len) = u32::try_from(FRAME_HEADER + body.len()) else { return false };
+        if !self.is_open() {
+            return false;
+        }
         let mut head = self.lock();
-        // A record that fits is written only when there is room for all of it, so that a killed
-        // VM leaves no part of it.
-        if !self.is_open() || !self.wait_for_room(*head, u64::from(len).min(self.size())) {
+        if !self.is_open() {
+            return false;
+        }
+        let end = *head + u64::from(len);
+        let tail = self.word(layout::TAIL).load(Acquire);
+        if let Err(why) = self.make_room(tail, end) {
+            let _ = self.overrun.set(why);
+            self.close_now();
             return false;
         }
         let mut frame = [0; FRAME_HEADER];
@@ -143,13 +221,16 @@ impl Ring {
         let tsc = rdtsc().max(self.last.load(Relaxed));
         self.last.store(tsc, Relaxed);
         frame[8..16].copy_from_slice(&tsc.to_le_bytes());
-        if !self.put(&mut head, &frame) || !self.put(&mut head, body) {
-            return false;
+        self.put(*head, &frame);
+        self.put(*head + FRAME_HEADER as u64, body);
+        if *head - tail <= self.ready && end - tail > self.ready {
+            self.waits.fetch_add(1, Relaxed);
         }
-        self.word(layout::HEAD).store(*head, Release);
-        self.word(layout::BOUNDARY).store(*head, Release);
+        *head = end;
+        self.word(layout::HEAD).store(end, Release);
+        self.word(layout::BOUNDARY).store(end, Release);
         self.records.fetch_add(1, Relaxed);
-        if self.size() - self.room(*head) >= self.size() / 4 {
+        if end - tail >= self.ready / 4 {
             self.nudge();
         }
         true
@@ -161,52 +242,40 @@ impl Ring {
         self.producers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn room(&self, head: u64) -> u64 {
-        self.size() - (head - self.word(layout::TAIL).load(Acquire))
+    /// Makes sure that the bytes up to the position `end` may be written. The block of the tail
+    /// does not count as free: its memory will be given back.
+    fn make_room(&self, tail: u64, end: u64) -> Result<(), Overrun> {
+        if end > tail / BLOCK * BLOCK + self.size() {
+            return Err(Overrun::Full);
+        }
+        self.allocate(end).map_err(|_| Overrun::NoMemory)
     }
 
-    /// Writes the bytes at `head`. When the ring becomes full on the way, which happens only
-    /// for a record longer than the ring, publishes the bytes written and continues when there
-    /// is room again.
-    fn put(&self, head: &mut u64, mut bytes: &[u8]) -> bool {
-        while !bytes.is_empty() {
-            if self.room(*head) == 0 {
-                self.word(layout::HEAD).store(*head, Release);
-                if !self.wait_for_room(*head, 1) {
-                    return false;
-                }
-            }
-            let place = (*head & (self.size() - 1)) as usize;
-            let n = bytes.len().min(self.room(*head) as usize).min(self.bytes.len() - place);
-            let (now, later) = bytes.split_at(n);
-            self.bytes.write(place, now);
-            *head += n as u64;
-            bytes = later;
-        }
-        true
+    /// Gives the ring memory until the position `end`, and to the end of that block.
+    fn allocate(&self, end: u64) -> io::Result<()> {
+        let from = self.allocated.load(Acquire);
+        let (Some(file), true) = (&self.file, end > from) else { return Ok(()) };
+        let to = end.next_multiple_of(BLOCK.min(self.size()));
+        self.ranges(from, to, |at, len| sys::allocate(file, at, len))?;
+        self.allocated.fetch_max(to, Release);
+        Ok(())
     }
 
-    /// Waits until `wanted` bytes are free; `false` when the ring was closed. Spins briefly,
-    /// then sleeps. The consumer needs no lock that a producer may hold.
-    fn wait_for_room(&self, head: u64, wanted: u64) -> bool {
-        for turn in 0u32.. {
-            if self.room(head) >= wanted {
-                break;
-            }
-            if !self.is_open() {
-                return false;
-            }
-            match turn {
-                0 => {
-                    self.waits.fetch_add(1, Relaxed);
-                    self.nudge();
-                }
-                1..100 => std::hint::spin_loop(),
-                100..200 => std::thread::sleep(Duration::from_micros(50)),
-                _ => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-        true
+    /// Calls `f` with offset and length in the file of the bytes between two positions.
+    fn ranges(&self, from: u64, to: u64, f: impl Fn(u64, u64) -> io::Result<()>) -> io::Result<()> {
+        let place = from & (self.size() - 1);
+        let len = (to - from).min(self.size());
+        let first = len.min(self.size() - place);
+        f(layout::BYTES as u64 + place, first)?;
+        if len > first { f(layout::BYTES as u64, len - first) } else { Ok(()) }
+    }
+
+    /// Writes bytes at a position.
+    fn put(&self, position: u64, bytes: &[u8]) {
+        let place = (position & (self.size() - 1)) as usize;
+        let (now, later) = bytes.split_at(bytes.len().min(self.bytes.len() - place));
+        self.bytes.write(place, now);
+        self.bytes.write(0, later);
     }
 
     fn nudge(&self) {
@@ -222,15 +291,13 @@ impl Ring {
         }
     }
 
-    /// Closes the ring after the record that is being written. The consumer must be running,
-    /// because that record may wait for room.
+    /// Closes the ring after the record that is being written.
     pub fn close(&self) {
         let _no_record_is_half_written = self.lock();
         self.close_now();
     }
 
-    /// Closes the ring at once; producers that wait give up. A partly written record stays
-    /// incomplete.
+    /// Closes the ring at once. The record that is being written is still committed.
     pub fn close_now(&self) {
         let _ = self.state().compare_exchange(states::OPEN, states::CLOSED, Release, Relaxed);
         self.wake_consumer();
@@ -243,13 +310,14 @@ impl Ring {
 
     /// Removes the file, once everything in it is in the capture.
     pub fn remove_file(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// A time before which no further record will be committed; all earlier records have been
     /// taken out. `None` when a producer is writing or records are left. For the consumer only.
     pub fn complete_until(&self) -> Option<u64> {
-        // Only tries the lock, because its holder may wait for room.
         let head = self.producers.try_lock().ok()?;
         if *head != self.word(layout::TAIL).load(Relaxed) {
             return None;
@@ -260,7 +328,7 @@ impl Ring {
         Some(now)
     }
 
-    /// Number of bytes that were published and not taken out. For the consumer only.
+    /// Number of bytes that were committed and not taken out. For the consumer only.
     pub fn left(&self) -> usize {
         (self.word(layout::HEAD).load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
     }
@@ -270,35 +338,35 @@ impl Ring {
         let _ = self.consumer.set(std::thread::current());
     }
 
-    /// Appends up to `limit` published bytes to `to`; returns their number. They occupy the
+    /// Appends up to `limit` committed bytes to `to`; returns their number. They occupy the
     /// ring until [`Ring::free`]. For the consumer only.
-    pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> usize {
+    ///
+    /// # Errors
+    /// Without memory in `to`.
+    pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> Result<usize, Error> {
         self.nudged.store(false, Relaxed);
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
         let n = ((head - tail) as usize).min(limit);
         let place = (tail & (self.size() - 1)) as usize;
         let first = n.min(self.bytes.len() - place);
-        self.bytes.read(place, first, to);
-        self.bytes.read(0, n - first, to);
-        n
+        self.bytes.read(place, first, to)?;
+        self.bytes.read(0, n - first, to)?;
+        Ok(n)
     }
 
     /// Frees the `n` oldest bytes, which are in the capture. For the consumer only.
     pub fn free(&self, n: usize) {
         let tail = self.word(layout::TAIL);
-        tail.store(tail.load(Relaxed) + n as u64, Release);
+        let new = tail.load(Relaxed) + n as u64;
+        let (from, to) = (self.returned.load(Relaxed), new / BLOCK * BLOCK);
+        if let Some(file) = self.file.as_ref().filter(|_| to > from) {
+            // Before the tail is published: then a producer may write there.
+            let _ = self.ranges(from, to, |at, len| sys::give_back(file, at, len));
+            self.returned.store(to, Relaxed);
+        }
+        tail.store(new, Release);
+        // Producers find memory ahead of them. If there is none, the one that needs it says so.
+        let ahead = (self.word(layout::HEAD).load(Acquire) + self.ready).min(to + self.size());
+        let _ = self.allocate(ahead / BLOCK * BLOCK);
     }
-}
-
-/// A new locked file of mode 0600 with all its blocks allocated: on a full disk, a write to a
-/// mapped page without a block would raise SIGBUS.
-fn make_file(path: &Path, bytes: u64) -> io::Result<File> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-    file.try_lock().map_err(io::Error::from)?;
-    memory::allocate(&file, bytes)?;
-    Ok(file)
 }

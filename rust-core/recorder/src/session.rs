@@ -7,13 +7,17 @@ use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
 use crate::log::{Level, Log};
+use crate::reserve;
 use crate::ring::Ring;
-use crate::sys::rdtsc;
+use crate::sys::{self, rdtsc};
+use crate::turn::{Cargo, Turns};
 use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Written};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::Instant;
 
 pub(crate) struct Session {
@@ -34,11 +38,25 @@ pub(crate) struct Session {
     pub(crate) saved: AtomicU64,
     pub(crate) drains: AtomicU64,
     pub(crate) dumps: AtomicU64,
-    writer: Mutex<Option<CaptureWriter>>,
+    /// Held while a dump collects its windows, so that dumps take turns and the recording does not
+    /// end meanwhile.
+    pub(crate) collecting: Mutex<()>,
+    /// Dumps that are being written, and the bytes of metadata that were copied for dumps.
+    pub(crate) copying: AtomicU64,
+    pub(crate) copied: AtomicU64,
+    writer: Turns<Option<CaptureWriter>>,
     /// A write to the capture failed.
     broken: AtomicBool,
     written: Mutex<Written>,
-    failure: Mutex<Option<String>>,
+    failure: Mutex<Option<Cow<'static, str>>>,
+    /// The failure is in the log and the device is off.
+    reported: AtomicBool,
+    /// The thread that carries out what a failure entails ([`Session::watch`]).
+    watch: OnceLock<Thread>,
+    /// The watching thread is to end.
+    over: AtomicBool,
+    /// Drain threads that run, and one more until the recording has been stopped.
+    users: AtomicU64,
     started: Instant,
 }
 
@@ -70,26 +88,54 @@ impl Session {
             saved: AtomicU64::new(0),
             drains: AtomicU64::new(0),
             dumps: AtomicU64::new(0),
-            writer: Mutex::new(None),
+            collecting: Mutex::new(()),
+            copying: AtomicU64::new(0),
+            copied: AtomicU64::new(0),
+            writer: Turns::default(),
             broken: AtomicBool::new(false),
             written: Mutex::new(Written::default()),
             failure: Mutex::new(None),
+            reported: AtomicBool::new(false),
+            watch: OnceLock::new(),
+            over: AtomicBool::new(false),
+            users: AtomicU64::new(1),
             started: Instant::now(),
         }
     }
 
     /// Gives the session its capture.
     pub(crate) fn set_writer(&self, writer: CaptureWriter) {
-        *lock(&self.writer) = Some(writer);
+        *self.writer.take(Cargo::Metadata) = Some(writer);
     }
 
-    /// Appends to the capture. `false` when it accepts nothing more; the first failure ends the
-    /// recording.
+    /// Whether a thread writes to the capture, or waits for the disk there.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writer.is_taken()
+    }
+
+    /// Appends trace or its sideband to the capture. `false` when it accepts nothing more; the
+    /// first failure ends the recording.
     pub(crate) fn append(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
     ) -> bool {
-        let mut guard = lock(&self.writer);
+        self.append_as(Cargo::Trace, f)
+    }
+
+    /// Like [`Session::append`], but before all trace that waits.
+    pub(crate) fn append_metadata(
+        &self,
+        f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
+    ) -> bool {
+        self.append_as(Cargo::Metadata, f)
+    }
+
+    fn append_as(
+        &self,
+        cargo: Cargo,
+        f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
+    ) -> bool {
+        let mut guard = self.writer.take(cargo);
         let Some(writer) = guard.as_mut().filter(|_| !self.broken.load(Relaxed)) else { return false };
         let result = f(writer);
         *lock(&self.written) = writer.written();
@@ -106,7 +152,7 @@ impl Session {
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
     ) -> bool {
-        let mut guard = lock(&self.writer);
+        let mut guard = self.writer.take(Cargo::Metadata);
         let Some(writer) = guard.as_mut() else { return false };
         writer.retry();
         let done = f(writer).is_ok();
@@ -114,20 +160,23 @@ impl Session {
         done
     }
 
-    /// A copy of the capture at `path`, with a writer that continues it. `None` while the
+    /// A copy of the capture at `path` or, if that exists, at the next free number, with a writer that continues it. `None` while the
     /// capture lacks metadata up to `mark` or ends inside a record. Other threads continue to
     /// write meanwhile.
     pub(crate) fn copy_at(
         &self,
         path: &Path,
         mark: u64,
-    ) -> Option<Result<CaptureWriter, jportal_capture::Error>> {
+    ) -> Option<Result<(CaptureWriter, PathBuf), jportal_capture::Error>> {
         let copy = {
-            let guard = lock(&self.writer);
+            let guard = self.writer.take(Cargo::Trace);
             let writer = guard.as_ref().filter(|_| !self.broken.load(Relaxed))?;
             (writer.written().metadata >= mark && writer.is_between_records()).then(|| writer.copy())?
         };
-        Some(copy.and_then(|copy| copy.to(path)))
+        let copied = |n| {
+            self.copied.fetch_add(n, Relaxed);
+        };
+        Some(copy.and_then(|copy| copy.to(path, sys::user(), copied)))
     }
 
     /// Writes the header if it has changed.
@@ -136,29 +185,91 @@ impl Session {
             return true;
         }
         let header = lock(&self.header).clone();
-        self.append(|w| w.header(&header))
+        self.append_metadata(|w| w.header(&header))
     }
 
     /// Ends the recording with a reason: producers continue without recording, the device
     /// stops, and the consumer ends the capture if it still can. Only the first reason is kept.
     pub(crate) fn fail(&self, error: &Error) {
-        let text = error.to_string();
+        self.fail_with(error.to_string().into());
+    }
+
+    /// As [`Session::fail`]. Allocates nothing and waits for nothing: the caller may be a thread
+    /// of the VM that holds a lock. Log and device are left to the watching thread, because a log
+    /// may be a full pipe, and a device may have thousands of events.
+    pub(crate) fn fail_with(&self, text: Cow<'static, str>) {
         {
             let mut failure = lock(&self.failure);
             if failure.is_some() {
                 return;
             }
-            *failure = Some(text.clone());
+            *failure = Some(text);
         }
-        self.log.line(Level::Error, &format!("recording stopped: {text}"));
-        self.stopping.store(true, Release);
-        self.device.disable();
         self.ring.close_now();
+        match self.watch.get() {
+            Some(thread) => thread.unpark(),
+            None => self.carry_out(),
+        }
+    }
+
+    /// Ends the recording if an allocation had to come from the reserve.
+    pub(crate) fn look_at_reserve(&self) {
+        if reserve::was_used() {
+            self.fail_with("the system has no memory for the recorder".into());
+        }
+    }
+
+    /// The body of the watching thread: waits for a failure, and stops device and drain.
+    pub(crate) fn watch(&self) {
+        let _ = self.watch.set(std::thread::current());
+        loop {
+            // The order matters: a failure before the end is still reported.
+            let over = self.over.load(Acquire);
+            if lock(&self.failure).is_some() {
+                return self.carry_out();
+            }
+            if over {
+                return;
+            }
+            std::thread::park();
+        }
+    }
+
+    /// Lets the watching thread end.
+    pub(crate) fn end_watch(&self) {
+        self.over.store(true, Release);
+        if let Some(thread) = self.watch.get() {
+            thread.unpark();
+        }
+    }
+
+    fn carry_out(&self) {
+        if self.reported.swap(true, AcqRel) {
+            return;
+        }
+        self.device.disable();
+        self.stopping.store(true, Release);
+        if let Some(text) = self.failure() {
+            self.log.line(Level::Error, &format!("recording stopped: {text}"));
+        }
+    }
+
+    /// A drain thread begins.
+    pub(crate) fn enter(&self) {
+        self.users.fetch_add(1, Relaxed);
+    }
+
+    /// A drain thread has ended, or the recording has been stopped. The last one closes the
+    /// device: a thread that still waits for the disk controls its events when it returns.
+    pub(crate) fn leave(&self) {
+        if self.users.fetch_sub(1, AcqRel) == 1 {
+            self.device.finish();
+        }
     }
 
     /// Why the recording ended prematurely, if it did.
     pub(crate) fn failure(&self) -> Option<String> {
-        lock(&self.failure).clone()
+        lock(&self.failure).as_deref().map(str::to_owned)
     }
 
     /// Ends the capture with the failure if there was one, otherwise with `reason`. It is tried
@@ -167,7 +278,9 @@ impl Session {
     pub(crate) fn finish(&self, reason: EndReason, text: &str) {
         self.measure_tsc();
         self.write_header();
-        let Some(writer) = lock(&self.writer).take() else { return };
+        // The turn lasts until the end is written, so that `is_writing` is true meanwhile.
+        let mut turn = self.writer.take(Cargo::Metadata);
+        let Some(writer) = turn.take() else { return };
         let failure = self.failure();
         let (reason, text) = failure.as_deref().map_or((reason, text), |text| (EndReason::Failed, text));
         match writer.finish(reason, text, self.counters()) {

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::raw::c_char;
+use std::os::unix::fs::PermissionsExt;
 
 /// The time-stamp counter, which is the clock of every record.
 #[inline]
@@ -95,6 +96,39 @@ impl Callback {
     }
 }
 
+/// The user as whom this process makes files.
+pub(crate) fn user() -> u32 {
+    // SAFETY: no memory is involved, and the call cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Gives a part of `file` memory. [`memory::allocate`](jportal_perf_abi::memory::allocate) does
+/// the same for a whole file.
+pub(crate) fn allocate(file: &File, at: u64, len: u64) -> io::Result<()> {
+    fallocate(file, 0, at, len)
+}
+
+/// Takes the memory from a part of `file`, which then reads as zeros.
+pub(crate) fn give_back(file: &File, at: u64, len: u64) -> io::Result<()> {
+    fallocate(file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, len)
+}
+
+fn fallocate(file: &File, mode: libc::c_int, at: u64, len: u64) -> io::Result<()> {
+    // A signal to the calling thread interrupts the call, and its handler runs before the next.
+    for _ in 0..100 {
+        // SAFETY: no memory is involved; the descriptor is open while `file` lives.
+        let done = unsafe { libc::fallocate(file.as_raw_fd(), mode, at as libc::off_t, len as libc::off_t) };
+        if done == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Err(io::ErrorKind::Interrupted.into())
+}
+
 /// How long a file of this process may be; `None`: unlimited.
 pub(crate) fn file_size_limit() -> Option<u64> {
     let mut limit = MaybeUninit::uninit();
@@ -105,12 +139,14 @@ pub(crate) fn file_size_limit() -> Option<u64> {
     limit.map(|l: libc::rlimit| l.rlim_cur).filter(|&l| l != libc::RLIM_INFINITY)
 }
 
-/// An empty file that is in no file system and that no child process inherits. It cannot be
-/// executed as a program, as `vm.memfd_noexec` requires; mapping it as code is still possible.
+/// An empty file that is in no file system and that no child process inherits, and that can be
+/// sealed ([`seal_code`]). It cannot be executed as a program, as `vm.memfd_noexec` requires; mapping
+/// it as code is still possible.
 pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     let mut made = -1;
     // Linux before 6.3 does not know the second flag.
-    for flags in [libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL, libc::MFD_CLOEXEC] {
+    for flags in [libc::MFD_NOEXEC_SEAL, 0] {
+        let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is NUL-terminated, and only read.
         made = unsafe { libc::memfd_create(name.as_ptr(), flags) };
         if made >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
@@ -122,6 +158,29 @@ pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     }
     // SAFETY: just opened, and not owned elsewhere.
     Ok(unsafe { File::from_raw_fd(made) })
+}
+
+/// Protects a memfd whose whole memory is mapped as code: nobody can change its length, which would
+/// raise SIGBUS at the next instruction, and where the kernel can (since 5.1), nobody can write to
+/// it except through mappings that exist. Otherwise any process of the same user could, through
+/// `/proc/PID/fd`. Returns the file, open for reading only.
+pub(crate) fn seal_code(file: File) -> io::Result<File> {
+    let length = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let mut sealed = Err(io::ErrorKind::Unsupported.into());
+    for seals in [length | libc::F_SEAL_FUTURE_WRITE, length] {
+        // SAFETY: no memory is involved; the descriptor is open while `file` lives.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } == 0 {
+            sealed = Ok(());
+            break;
+        }
+        sealed = Err(io::Error::last_os_error());
+    }
+    sealed?;
+    // For kernels without the seal on writing. Nobody but the user can open the file, and not for
+    // writing, unless the user changes the mode back.
+    file.set_permissions(std::fs::Permissions::from_mode(0o400))?;
+    // Without /proc, nobody can open it anew, nor can we.
+    Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file))
 }
 
 /// Replaces what is at `address` by a shared mapping of `file` from its beginning, readable,

@@ -23,6 +23,18 @@ const CLOCK_SLACK: u64 = 1 << 18;
 /// Maximum length of PSB+.
 const PSB_PLUS: usize = 256;
 
+/// Bytes of the longest record of a window, with its trailer.
+const LONGEST_RECORD: usize = 96;
+
+/// Makes room for `more` items. Dumps happen in a VM that may have no memory left.
+fn reserve<T>(to: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    to.try_reserve(more).map_err(|_| no_memory::<T>(more))
+}
+
+fn no_memory<T>(items: usize) -> Error {
+    Error::Device(jportal_perf_abi::Error::Memory { bytes: items * size_of::<T>() })
+}
+
 /// Refuses a window that may contain no PSB, because it could not be decoded.
 pub(crate) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
     let least = LEAST_PSBS << (u32::from(psb_period) + 11);
@@ -108,8 +120,13 @@ impl Keeper {
     }
 
     /// Takes records that the unit wrote.
-    pub(crate) fn take(&mut self, records: &[u8]) {
+    ///
+    /// # Errors
+    /// Without memory for them.
+    pub(crate) fn take(&mut self, records: &[u8]) -> Result<(), Error> {
         for record in RecordReader::new(records).flatten() {
+            reserve(&mut self.open, 1)?;
+            self.stays.try_reserve(1).map_err(|_| no_memory::<Stay>(self.stays.len()))?;
             match record.body {
                 Body::Aux { offset, .. } => self.end_stay(offset, record),
                 Body::Switch { .. } | Body::Lost { .. } | Body::StaleBlock { .. } => self.open.push(record),
@@ -117,6 +134,7 @@ impl Keeper {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     fn end_stay(&mut self, place: u64, aux: Record) {
@@ -127,6 +145,7 @@ impl Keeper {
             self.open.retain(|r| matches!(r.body, Body::Lost { .. } | Body::StaleBlock { .. }));
             return;
         }
+        // `take` has made room for one more.
         let mut records = std::mem::take(&mut self.open);
         records.push(aux);
         self.head = to;
@@ -147,15 +166,19 @@ impl Keeper {
     /// The window up to the present. The unit must be stopped, and every record taken. None of
     /// its content will be in the next window. `now`: the time from which tracing counts as
     /// new.
-    pub(crate) fn window(&mut self, aux: &Consumer, now: u64) -> CoreWindow {
+    ///
+    /// # Errors
+    /// Without memory for the window. It is then lost.
+    pub(crate) fn window(&mut self, aux: &Consumer, now: u64) -> Result<CoreWindow, Error> {
         // The distance is 0 unless a record was lost.
         self.head += self.ahead(aux.place());
         let mut trace = Vec::new();
-        aux.last(self.keep, &mut trace);
-        let begin = self.head - trace.len() as u64;
-        let psbs = self.psbs(&trace, begin, now);
-        let (from, stays) = self.owners(psbs);
-        let window = self.cut(trace, begin, from, stays);
+        let window = aux.last(self.keep, &mut trace).map_err(Error::Device).and_then(|()| {
+            let begin = self.head - trace.len() as u64;
+            let psbs = self.psbs(&trace, begin, now)?;
+            let (from, stays) = self.owners(psbs)?;
+            self.cut(trace, begin, from, stays)
+        });
         *self = Self { since: now, ..Self::new(self.core, aux, self.keep, now) };
         window
     }
@@ -163,9 +186,10 @@ impl Keeper {
     /// The PSBs of this recording, in order. Going back in the ring, their times must fall and
     /// not precede `since`; the first PSB that violates this and all before it belong to older
     /// content.
-    fn psbs(&self, trace: &[u8], begin: u64, now: u64) -> Vec<Psb> {
-        let found = find_psbs(trace).filter_map(|at| Some((begin + at as u64, time_of(&trace[at..], now)?)));
-        let mut psbs: Vec<Psb> = found.collect();
+    fn psbs(&self, trace: &[u8], begin: u64, now: u64) -> Result<Vec<Psb>, Error> {
+        let mut psbs: Vec<Psb> = Vec::new();
+        reserve(&mut psbs, find_psbs(trace).count())?;
+        psbs.extend(find_psbs(trace).filter_map(|at| Some((begin + at as u64, time_of(&trace[at..], now)?))));
         let mut later = u64::MAX;
         let old = psbs.iter().rposition(|&(_, time)| {
             let fits = time >= self.since && time <= later;
@@ -173,14 +197,15 @@ impl Keeper {
             !fits
         });
         psbs.drain(..old.map_or(0, |at| at + 1));
-        psbs
+        Ok(psbs)
     }
 
     /// The PSB at which the window begins, and the stays that wrote the bytes after it: in
     /// order, each with the position of its first byte.
-    fn owners(&mut self, psbs: Vec<Psb>) -> (Option<Psb>, Vec<(u64, Stay)>) {
-        let Some(&first) = psbs.first() else { return (None, Vec::new()) };
+    fn owners(&mut self, psbs: Vec<Psb>) -> Result<(Option<Psb>, VecDeque<(u64, Stay)>), Error> {
         let mut owners = VecDeque::new();
+        let Some(&first) = psbs.first() else { return Ok((None, owners)) };
+        owners.try_reserve(self.stays.len()).map_err(|_| no_memory::<(u64, Stay)>(self.stays.len()))?;
         let mut start = first;
         while let Some(stay) = self.stays.pop_back() {
             let before = self.stays.back().map_or(self.from, |s| s.to);
@@ -198,7 +223,7 @@ impl Keeper {
                 // after them.
                 match psbs.iter().find(|p| p.0 >= stay.to) {
                     Some(&psb) => start = psb,
-                    None => return (None, Vec::new()),
+                    None => return Ok((None, VecDeque::new())),
                 }
                 break;
             }
@@ -207,7 +232,7 @@ impl Keeper {
                 break;
             }
         }
-        (Some(start), owners.into())
+        Ok((Some(start), owners))
     }
 
     fn cut(
@@ -215,11 +240,13 @@ impl Keeper {
         mut trace: Vec<u8>,
         begin: u64,
         start: Option<Psb>,
-        owners: Vec<(u64, Stay)>,
-    ) -> CoreWindow {
+        owners: VecDeque<(u64, Stay)>,
+    ) -> Result<CoreWindow, Error> {
         let last = self.stays.back().map_or(self.since, Stay::ended);
         let (from, known) = start.unwrap_or((self.head, last));
         let mut window = CoreWindow { core: self.core, ..CoreWindow::default() };
+        let records = 1 + owners.iter().map(|(_, stay)| stay.records.len()).sum::<usize>();
+        reserve(&mut window.sideband, records * LONGEST_RECORD)?;
         // The window begins exactly where tracing began, and no record was dropped: nothing is
         // missing.
         let whole = self.forgotten == 0 && from == self.from;
@@ -227,7 +254,7 @@ impl Keeper {
         if !whole && !nothing {
             window.known_since = Some(known);
             let cpu = self.core;
-            let sample = owners.first().and_then(|o| o.1.records.last()).map(|r| r.sample);
+            let sample = owners.front().and_then(|o| o.1.records.last()).map(|r| r.sample);
             let sample = SampleId { tid: 0, time: known, cpu, ..sample.unwrap_or_default() };
             let body = Body::Lost { id: sample.id, lost: self.forgotten.max(1) };
             Record { body, sample }.encode(&mut window.sideband);
@@ -240,7 +267,7 @@ impl Keeper {
         if window.trace.is_empty() && window.known_since.is_none() {
             window.sideband.clear();
         }
-        window
+        Ok(window)
     }
 
     /// Writes the records of a stay, whose bytes in the window begin at `first`, as if nothing

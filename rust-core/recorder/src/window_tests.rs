@@ -78,13 +78,13 @@ impl TaggingUnit {
         self.producer.record(Body::Aux { offset, size: RING, flags }, tid, self.now).unwrap();
         let mut records = Vec::new();
         self.consumer.data.drain(&mut records, usize::MAX).unwrap();
-        self.keeper.take(&records);
+        self.keeper.take(&records).unwrap();
     }
 
     fn window(&mut self) -> CoreWindow {
         self.now += 1000;
         self.last_psb = None;
-        self.keeper.window(&self.consumer.aux, self.now)
+        self.keeper.window(&self.consumer.aux, self.now).unwrap()
     }
 }
 

@@ -660,13 +660,19 @@ fn the_source_is_chosen_by_what_is_there() {
     let with = || FakeKernel::new(Rules::default(), &[]);
     let without = || FakeKernel::without_pt(Rules::default());
     assert_eq!(open(with(), Source::Auto, Some("/nowhere/unit")), Ok("perf"));
-    let (code, text) = open(without(), Source::Auto, Some("/nowhere/unit")).unwrap_err();
+    // A unit that the environment names is not trusted unless it was selected.
+    let (code, text) = open(without(), Source::Emulated, Some("/nowhere/unit")).unwrap_err();
     assert!(code == 2 && text.contains("/nowhere/unit"), "{text}");
-    let (code, text) = open(without(), Source::Auto, None).unwrap_err();
-    assert!(
-        code == 2 && text.contains("older than Broadwell") && text.contains("JPORTAL_EMULATED_PT"),
-        "{text}"
-    );
+    for unit in [Some("/nowhere/unit"), None] {
+        let (code, text) = open(without(), Source::Auto, unit).unwrap_err();
+        assert!(
+            code == 2
+                && text.contains("older than Broadwell")
+                && text.contains("-XX:JPortalSource=emulated")
+                && !text.contains("/nowhere"),
+            "{text}"
+        );
+    }
     let (code, text) = open(without(), Source::Perf, Some("/nowhere/unit")).unwrap_err();
     assert!(
         code == 2 && text.contains("devices/intel_pt is missing") && text.contains("--emulate"),
@@ -740,7 +746,14 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
         assert_eq!((aux.len(), aux.iter().sum::<u64>()), (26, trace.len() as u64));
     }
     // A second dump has no trace, and neither has the end of the recording.
-    recorder.dump(&dump, "again", None).unwrap();
+    let refused = recorder.dump(&dump, "again", None).unwrap_err().to_string();
+    assert!(refused.contains("is not replaced: it is an earlier capture"), "{refused}");
+    // Numbered dumps, which the VM makes by itself, take the next free number.
+    let numbered = |n: u32| setting.folder.path().join(format!("a.jportal.dump{n}"));
+    std::fs::copy(&dump, numbered(1)).unwrap();
+    recorder.dump(&numbered(1), "again", None).unwrap();
+    assert_eq!(std::fs::read(&dump).unwrap(), std::fs::read(numbered(1)).unwrap());
+    let dump = numbered(2);
     assert_eq!(CaptureReader::open(&dump).unwrap().completeness().end.as_ref().unwrap().pt_bytes, 0);
     overwrite(&mut producers[2], 50, setting.kernel.moment().tsc, 500);
     recorder.stop(StopReason::Exit);
@@ -756,6 +769,51 @@ fn a_window_without_psbs_is_refused() {
     let setting = Setting { snapshot: 16 << 10, ..Setting::new(Rules::default()) };
     let error = setting.start().err().unwrap().to_string();
     assert!(error.starts_with("JPortalSnapshot: "), "{error}");
+}
+
+/// The program needs its file descriptors more than the recording does.
+#[test]
+fn a_recording_takes_no_more_than_a_quarter_of_the_files() {
+    // Two events for each of four cores.
+    let rules = |files| Rules { files, ..Rules::default() };
+    let few = Setting::new(rules(31));
+    let error = few.start().err().unwrap();
+    assert!(error.code() == 2 && error.to_string().contains("`ulimit -n 32`"), "{error}");
+    assert!(!few.kernel.calls().iter().any(|c| matches!(c, KernelCall::MapData(_))));
+    Setting::new(rules(32)).start().unwrap().stop(StopReason::Exit);
+    // For four threads as many each.
+    let attached = |files| {
+        let setting = Setting { attach: true, ..Setting::new(rules(files)) };
+        setting.kernel.have_threads(&[61, 62, 63]);
+        setting
+    };
+    let few = attached(127);
+    let recorder = few.start().unwrap();
+    let error = few.set_code_cache(&recorder).err().unwrap().to_string();
+    assert!(error.contains("needs 32 file descriptors (4 threads, 4 cores)"), "{error}");
+    assert!(error.contains("`ulimit -n 128`") && error.contains("-XX:+JPortalStart"), "{error}");
+    assert_eq!(few.kernel.attached(0, true).0, []);
+    attached(128).run().unwrap().stop(StopReason::Exit);
+}
+
+/// What a core's rings are said to contain allows for the error of the calibrated clock, too.
+#[test]
+fn a_calibrated_clock_has_its_slack() {
+    for time in [Rules::default().time, None] {
+        let setting = Setting::new(Rules { time, ..Rules::default() });
+        let kernel: Arc<dyn Kernel> = setting.kernel.clone();
+        let device = device::open_on(kernel, &setting.config(), None).unwrap();
+        device.rings(&[]).unwrap();
+        for _ in 0..3 {
+            let before = setting.kernel.moment();
+            std::thread::sleep(Duration::from_millis(20));
+            let now = setting.kernel.moment();
+            (0..CORES).for_each(|core| device.translate(core, &mut []));
+            let rate = (now.tsc - before.tsc) * 1_000_000 / (now.ns - before.ns);
+            let slack = setting.kernel.moment().tsc.abs_diff(device.complete_until());
+            assert!(slack > rate / 4, "{slack} of {rate} ticks per millisecond");
+        }
+    }
 }
 
 /// A VM that is already running, with threads 61, 62 and 63 beside the one that starts the

@@ -32,6 +32,11 @@ fn check_recorded(capture: &Path) {
     assert_eq!(check_metadata(&reader), (0..4).map(|t| (t, 3000)).collect());
 }
 
+/// The ring file that a capture names.
+fn ring_of(capture: &Path) -> PathBuf {
+    CaptureReader::open(capture).unwrap().header().ring.0.text().into_owned().into()
+}
+
 const RECORD: [&str; 4] = ["3", "300000", "4", "3000"];
 
 #[test]
@@ -75,7 +80,7 @@ fn kill_and_recover(after: Duration) -> u64 {
     assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Recovered);
     let records = check_metadata(&reader)[&0];
     assert!(records > last, "{last} was committed, {records} records are there");
-    assert!(!ring_file::path_of(&capture).exists());
+    assert!(!ring_of(&capture).exists());
     bytes
 }
 
@@ -148,24 +153,27 @@ fn refused(output: &Output, message: &str) {
     assert!(output.status.code() == Some(101) && told.contains(message), "{:?} {told}", output.status);
 }
 
+/// The ring needs no file.
 #[test]
-fn a_disk_too_full_for_the_ring_is_reported_at_start() {
+fn a_limit_too_small_for_the_ring_does_not_hurt_the_vm() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
-    refused(&survive(&capture, Some(32 << 10)), "a.jportal.ring: File too large");
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    let output = survive(&capture, Some(32 << 10));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("disk full after"), "{output:?}");
+    assert!(check_metadata(&CaptureReader::open(&capture).unwrap())[&0] > 500);
 }
 
 #[test]
 fn a_capture_that_cannot_be_written_is_reported_at_start() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
-    std::os::unix::fs::symlink("/dev/full", &capture).unwrap();
-    refused(&survive(&capture, None), "a.jportal: disk full after 0 bytes");
-    assert!(!ring_file::path_of(&capture).exists());
+    refused(&survive(&capture, Some(10)), "a.jportal: disk full after 0 bytes");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    refused(&survive(Path::new("/dev/full"), None), "it is a device");
     refused(&survive(&dir.path().join("missing/a.jportal"), None), "missing/a.jportal: cannot open");
     std::fs::create_dir(dir.path().join("folder")).unwrap();
-    refused(&survive(&dir.path().join("folder"), None), "Is a directory");
+    refused(&survive(&dir.path().join("folder"), None), "is a directory");
 }
 
 /// A file-size limit simulates a full disk: `write(2)` fails in the middle of a recording. The
@@ -183,6 +191,21 @@ fn a_full_disk_ends_the_recording_not_the_vm() {
         let reader = CaptureReader::open(&capture).unwrap();
         let records = check_metadata(&reader)[&0];
         assert!(records > 30_000 && records < 200_000, "{records} records of 24 bytes in 1 MiB");
-        assert!(!ring_file::path_of(&capture).exists());
+        let ring = ring_of(&capture);
+        assert!(ring.as_os_str().is_empty() || !ring.exists());
     }
+}
+
+/// All memory is gone: the recording ends, the VM does not.
+#[test]
+fn a_vm_without_memory_is_not_aborted() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let output = Command::new(fake_vm()).arg("starve").arg(&capture).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{:?} {stdout} {stderr}", output.status);
+    assert!(stdout.contains("memory"), "{stdout}");
+    let reader = CaptureReader::open(&capture).unwrap();
+    check_metadata(&reader);
+    assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Failed);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{COMPLETE, FakeUnit, KIND, check_core, check_metadata, commit_from_threads, fresh, unit_config};
-use jportal_capture::{CaptureReader, EndReason, LossReason, ring_file};
+use jportal_capture::{CaptureReader, EndReason, LossReason};
 use jportal_perf_abi::emulated::{ENVIRONMENT, EmulatedUnit, Mode};
 use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason};
 use jportal_units::Tsc;
@@ -54,6 +54,11 @@ impl RecordingFolder {
     }
 }
 
+/// The ring file that a capture names.
+fn ring_of(capture: &Path) -> PathBuf {
+    CaptureReader::open(capture).unwrap().header().ring.0.text().into_owned().into()
+}
+
 fn record(mode: Mode, cores: u32, bytes: u64) -> (RecordingFolder, Vec<u64>, String) {
     let place = RecordingFolder::new();
     let path = place.unit();
@@ -68,7 +73,7 @@ fn record(mode: Mode, cores: u32, bytes: u64) -> (RecordingFolder, Vec<u64>, Str
     assert_eq!(recorder.failure(), None);
     let losses = unit.join();
     assert!(EmulatedUnit::open(&path).unwrap().is_finished());
-    assert!(!ring_file::path_of(&place.capture()).exists(), "a clean end removes the ring file");
+    assert!(!ring_of(&place.capture()).exists(), "a clean end removes the ring file");
     (place, losses, recorder.status())
 }
 
@@ -152,7 +157,7 @@ fn sources_that_cannot_be_used_are_reported() {
     let (code, text) = message(start_with_unit(place.config(Source::Emulated), Path::new("/nowhere/unit")));
     assert!(code == 2 && text.contains("/nowhere/unit"), "{text}");
     assert!(!place.capture().exists(), "a recording that does not start leaves nothing behind");
-    assert!(!ring_file::path_of(&place.capture()).exists());
+    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -274,11 +279,59 @@ fn an_inverted_code_cache_is_refused() {
 fn two_vms_cannot_share_a_capture() {
     let place = RecordingFolder::new();
     let first = Recorder::start(place.config(Source::None)).unwrap();
-    assert!(matches!(Recorder::start(place.config(Source::None)), Err(Error::InUse { .. })));
+    let ring = ring_of(&place.capture());
+    assert!(ring.starts_with("/dev/shm") && ring.exists(), "{}", ring.display());
+    let refused = |path: PathBuf| {
+        let config = RecordingConfig { path, ..place.config(Source::None) };
+        let error = Recorder::start(config).err().unwrap();
+        assert_eq!(error.code(), 3);
+        error.to_string()
+    };
+    let same = refused(place.capture());
+    assert!(same.contains("in use by a running VM"), "{same}");
+    // By a link to its folder it is the same file, and a link to itself is not followed.
+    let (folder, file) = (place.0.path().join("folder"), place.0.path().join("file"));
+    std::os::unix::fs::symlink(place.0.path(), &folder).unwrap();
+    std::os::unix::fs::symlink(place.capture(), &file).unwrap();
+    let same = refused(folder.join("a.jportal"));
+    assert!(same.contains("in use by a running VM"), "{same}");
+    let link = refused(file);
+    assert!(link.contains("symbolic link"), "{link}");
     assert!(first.write(KIND, &[0; 8]));
     first.stop(StopReason::Exit);
     assert_eq!(CaptureReader::open(&place.capture()).unwrap().metadata().count(), 1);
+    // Afterwards it is an earlier capture, which makes way.
     Recorder::start(place.config(Source::None)).unwrap().stop(StopReason::Exit);
+    assert_eq!(CaptureReader::open(&place.capture()).unwrap().metadata().count(), 0);
+    let old = place.0.path().join("a.jportal.old");
+    assert_eq!(CaptureReader::open(&old).unwrap().metadata().count(), 1);
+}
+
+/// Without a place for its file, the ring is in memory, and the user learns what that means.
+#[test]
+fn a_ring_without_a_file_works_too() {
+    let place = RecordingFolder::new();
+    let config =
+        RecordingConfig { ring_folder: Some(place.0.path().join("missing")), ..place.config(Source::None) };
+    let log = config.log.clone();
+    let recorder = Recorder::start(config).unwrap();
+    let says = |(level, text): &(Level, String)| *level == Level::Warning && text.contains("/missing/ring-");
+    assert!(log.lines().iter().any(says), "{:?}", log.lines());
+    commit_from_threads(&recorder, 2, 10_000);
+    recorder.stop(StopReason::Exit);
+    let reader = CaptureReader::open(&place.capture()).unwrap();
+    assert_eq!(check_metadata(&reader).values().sum::<u64>(), 20_000);
+    assert!(reader.header().ring.0.0.is_empty());
+}
+
+/// A pipe would hold the VM up before `main`, because nobody reads it.
+#[test]
+fn a_recording_into_a_pipe_is_refused_at_once() {
+    let place = RecordingFolder::new();
+    let made = std::process::Command::new("mkfifo").arg(place.capture()).status().unwrap();
+    assert!(made.success());
+    let error = Recorder::start(place.config(Source::None)).err().unwrap().to_string();
+    assert!(error.contains("it is a pipe"), "{error}");
 }
 
 fn wait_until(condition: impl Fn() -> bool) {

@@ -5,11 +5,10 @@
 
 use fastrand::Rng;
 use jportal_capture::ring_file::{self, states};
-use jportal_recorder::{Error, Ring};
+use jportal_recorder::{CAPACITY, Error, Overrun, Ring};
 use proptest::prelude::*;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 const SIZE: u64 = 64 << 10;
@@ -19,11 +18,9 @@ impl RingFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
-    fn capture(&self) -> PathBuf {
-        self.0.path().join("a.jportal")
-    }
-    fn ring(&self, size: u64) -> Ring {
-        Ring::create(&self.capture(), size).unwrap()
+    /// A ring that has memory for `ready` bytes from the start.
+    fn ring(&self, ready: u64) -> Ring {
+        Ring::create(self.0.path(), ready, CAPACITY).unwrap()
     }
 }
 
@@ -35,7 +32,7 @@ fn consume(ring: &Ring, seed: u64) -> Vec<u8> {
     let mut stream = Vec::new();
     loop {
         let last = !ring.is_open();
-        let n = ring.read(&mut stream, random.usize(1..=40_000));
+        let n = ring.read(&mut stream, random.usize(1..=40_000)).unwrap();
         if random.u64(..50) == 0 {
             std::thread::sleep(Duration::from_micros(300));
         }
@@ -109,12 +106,12 @@ fn no_record_of_many_producers_is_lost_or_torn() {
 }
 
 #[test]
-fn records_beyond_the_rings_size_pass_in_pieces() {
-    many_producers(4096, 4, 60, 100_000, 2);
+fn records_beyond_what_has_memory_are_taken() {
+    many_producers(SIZE, 4, 60, 100_000, 2);
 }
 
 #[test]
-fn a_record_of_16_megabytes_passes_a_ring_of_64_kilobytes() {
+fn a_record_of_16_megabytes_passes_a_ring_with_64_kilobytes_of_memory() {
     let place = RingFolder::new();
     let ring = place.ring(SIZE);
     let long = body(3, 7, 16 << 20);
@@ -135,91 +132,167 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn any_mixture_passes(producers in 1u16..6, each in 1u64..300, longest in 1u64..20_000, seed: u64) {
-        many_producers(4096, producers, each, longest, seed);
+        many_producers(SIZE, producers, each, longest, seed);
     }
 }
 
+/// A consumer that has stopped for ever, with producers that hold locks of the VM.
 #[test]
-fn a_full_ring_holds_its_producer_until_there_is_room() {
+fn a_full_ring_holds_nobody() {
     let place = RingFolder::new();
-    let ring = place.ring(4096);
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for n in 0..3u64 {
-                assert!(ring.write(1, &body(1, n, 2000)));
-            }
-            done.store(true, Release);
-        });
-        wait_until(|| ring.waits() == 1);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!done.load(Acquire), "two records fit, the third must wait");
-        let mut stream = Vec::new();
-        let n = ring.read(&mut stream, 2100);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!done.load(Acquire), "read is not written: the place is still taken");
-        ring.free(n);
-        wait_until(|| done.load(Acquire));
-    });
+    let ring = place.ring(SIZE);
+    let mut longest = Duration::ZERO;
+    for n in 0..3000u64 {
+        let start = Instant::now();
+        assert!(ring.write(1, &body(1, n, 2000)));
+        longest = longest.max(start.elapsed());
+    }
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert_eq!((ring.waits(), ring.left()), (1, 3000 * 2024));
+    // Read is not written: it stays in the ring.
+    let (mut stream, mut twice) = (Vec::new(), Vec::new());
+    let n = ring.read(&mut stream, 100_000).unwrap();
+    assert_eq!((n, ring.read(&mut twice, 100_000).unwrap()), (100_000, 100_000));
+    assert_eq!(stream, twice);
+    ring.free(n);
+    assert!(ring.write(2, b"later"));
+    ring.close();
+    stream.extend(consume(&ring, 1));
+    let frames = frames(&stream);
+    assert_eq!(frames.len(), 3001);
+    for (n, (kind, _, found)) in frames.iter().enumerate().take(3000) {
+        assert_eq!((*kind, found), (1, &body(1, n as u64, 2000)));
+    }
+    assert_eq!((frames[3000].0, &frames[3000].2[..]), (2, &b"later"[..]));
+    assert!(frames.is_sorted_by_key(|f| f.1));
+}
+
+/// What is in the ring has memory, and not much else.
+#[test]
+fn memory_is_given_back() {
+    let place = RingFolder::new();
+    let ring = place.ring(SIZE);
+    let in_memory = || std::fs::metadata(ring.path().unwrap()).unwrap().blocks() * 512;
+    assert_eq!(in_memory(), SIZE + 4096);
+    for n in 0..100u64 {
+        assert!(ring.write(1, &body(1, n, 100_000)));
+    }
+    assert!(in_memory() >= 10_000_000);
+    ring.close();
+    assert_eq!(frames(&consume(&ring, 3)).len(), 100);
+    assert!(in_memory() <= 3 * SIZE + 4096, "{} bytes are left", in_memory());
+}
+
+/// Round and round, with a consumer that is always a little late.
+#[test]
+fn a_ring_is_used_again_from_its_start() {
+    let place = RingFolder::new();
+    let ring = Ring::create(place.0.path(), SIZE, 4 * SIZE).unwrap();
+    let mut random = Rng::with_seed(9);
+    let (mut stream, mut written) = (Vec::new(), 0u64);
+    for n in 0..5000u64 {
+        let body = body(1, n, random.usize(..2000));
+        assert!(ring.write(1, &body), "{:?}", ring.overrun());
+        written += 16 + body.len() as u64;
+        while ring.left() as u64 > 2 * SIZE {
+            let n = ring.read(&mut stream, random.usize(1..=50_000)).unwrap();
+            ring.free(n);
+        }
+    }
+    assert!(written > 15 * 4 * SIZE);
+    ring.close();
+    stream.extend(consume(&ring, 4));
+    let frames = frames(&stream);
+    assert_eq!(frames.len(), 5000);
+    for (n, (_, _, found)) in frames.iter().enumerate() {
+        assert_eq!(*found, body(1, n as u64, found.len() - 8));
+    }
+}
+
+/// The limit ends the recording, and everything committed by then can be read.
+#[test]
+fn the_ring_closes_when_it_is_full() {
+    let place = RingFolder::new();
+    let ring = place.ring(SIZE);
+    let mut records = 0;
+    while ring.write(1, &body(1, records, 100_000)) {
+        assert_eq!(ring.overrun(), None);
+        records += 1;
+    }
+    assert_eq!(ring.overrun(), Some(Overrun::Full));
+    let bytes = records * 100_024;
+    assert!(bytes > CAPACITY - 100_024 && bytes <= CAPACITY, "{bytes} bytes were taken");
+    assert!(!ring.is_open() && !ring.write(2, b"late"));
+    assert_eq!(frames(&consume(&ring, 2)).len() as u64, records);
 }
 
 #[test]
-fn producers_that_wait_are_let_go_when_the_recording_ends() {
+fn producers_are_let_go_when_the_recording_ends() {
     for end in [Ring::close_now as fn(&Ring), Ring::mark_crashed] {
         let place = RingFolder::new();
-        let ring = place.ring(4096);
+        let ring = place.ring(SIZE);
         std::thread::scope(|scope| {
             let producers: Vec<_> =
                 (0..4).map(|_| scope.spawn(|| while ring.write(1, &[0; 500]) {})).collect();
-            wait_until(|| ring.waits() > 0);
+            wait_until(|| ring.records() > 100);
             end(&ring);
             wait_until(|| producers.iter().all(|p| p.is_finished()));
             producers.into_iter().for_each(|p| p.join().unwrap());
         });
-        assert!(!ring.is_open());
+        assert!(!ring.is_open() && ring.overrun().is_none());
     }
 }
 
 #[test]
 fn the_file_has_the_documented_layout() {
     let place = RingFolder::new();
-    let ring = place.ring(4096);
+    let ring = place.ring(SIZE);
     assert!(ring.write(9, b"body"));
-    let file = std::fs::read(ring_file::path_of(&place.capture())).unwrap();
+    let path = ring.path().unwrap();
+    let file = std::fs::read(path).unwrap();
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
-    assert_eq!(file.len(), ring_file::BYTES + 4096);
+    assert_eq!(file.len() as u64, ring_file::BYTES as u64 + CAPACITY);
     assert_eq!(file[..8], ring_file::MAGIC);
     assert_eq!(word(8) as u32, ring_file::VERSION);
     assert_eq!(word(ring_file::STATE) as u32, states::OPEN);
     assert_eq!(word(ring_file::PID) as u32, std::process::id());
-    assert_eq!((word(ring_file::SIZE), word(ring_file::TAIL)), (4096, 0));
+    assert_eq!((word(ring_file::SIZE), word(ring_file::TAIL)), (CAPACITY, 0));
     assert_eq!((word(ring_file::HEAD), word(ring_file::BOUNDARY)), (20, 20));
     assert_eq!(file[4096..4102], [20, 0, 0, 0, 9, 0]);
     assert_eq!(file[4112..4116], *b"body");
-    let mode = std::os::unix::fs::PermissionsExt::mode(
-        &std::fs::metadata(place.0.path().join("a.jportal.ring")).unwrap().permissions(),
-    );
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     ring.mark_crashed();
-    let file = std::fs::read(ring_file::path_of(&place.capture())).unwrap();
+    let file = std::fs::read(path).unwrap();
     assert_eq!(u32::from_le_bytes(file[12..16].try_into().unwrap()), states::CRASHED);
 }
 
+/// Killed VMs leave files behind. Their captures may need them, but the memory has a limit.
 #[test]
-fn a_ring_that_lives_is_not_replaced_and_one_that_is_dead_is() {
+fn of_the_rings_of_dead_vms_the_newest_are_kept() {
     let place = RingFolder::new();
-    let first = place.ring(4096);
-    assert!(matches!(Ring::create(&place.capture(), 4096), Err(Error::InUse { .. })));
-    assert!(first.write(1, b"still works"));
-    drop(first);
-    place.ring(8192);
+    let living = place.ring(SIZE);
+    let dead: Vec<PathBuf> = (0..20).map(|_| place.ring(SIZE).path().unwrap().to_owned()).collect();
+    for (n, path) in dead.iter().enumerate() {
+        let file = std::fs::File::open(path);
+        if let Ok(file) = file {
+            file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(n as u64)).unwrap();
+        }
+    }
+    std::fs::write(place.0.path().join("ring-of-another-kind"), "no ring").unwrap();
+    let last = place.ring(SIZE);
+    let left: Vec<&PathBuf> = dead.iter().filter(|path| path.exists()).collect();
+    assert_eq!(left, dead[12..].iter().collect::<Vec<_>>());
+    for path in [living.path().unwrap(), last.path().unwrap(), &place.0.path().join("ring-of-another-kind")] {
+        assert!(path.exists(), "{}", path.display());
+    }
 }
 
 #[test]
 fn a_ring_without_a_place_is_refused() {
-    let e = Ring::create(&PathBuf::from("/nowhere/a.jportal"), 4096).unwrap_err();
-    assert!(matches!(e, Error::Ring { bytes: 8192, .. }), "{e}");
-    assert!(e.to_string().contains("/nowhere/a.jportal.ring"));
+    let e = Ring::create(std::path::Path::new("/nowhere"), 4096, CAPACITY).unwrap_err();
+    assert!(matches!(e, Error::Ring { bytes: 4096, .. }), "{e}");
+    assert!(e.to_string().contains("/nowhere/ring-"));
 }
 
 fn wait_until(condition: impl Fn() -> bool) {

@@ -121,13 +121,10 @@ pub fn run(settings: &StandInSettings, mode: CompilerMode, way: Way, arguments: 
     Ok(status.map_or(1, code))
 }
 
-/// Removes a capture, and the ring file that a killed VM leaves beside it.
+/// Removes a capture, and the ring file that a killed VM leaves.
 fn remove(capture: &Path) {
-    let mut ring = capture.as_os_str().to_owned();
-    ring.push(".ring");
-    for file in [capture, Path::new(&ring)] {
-        let _ = std::fs::remove_file(file);
-    }
+    let _ = jportal_capture::ring_file::recover(capture);
+    let _ = std::fs::remove_file(capture);
 }
 
 /// A test action that runs the test's main class in a VM of its own.

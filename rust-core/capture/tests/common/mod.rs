@@ -60,6 +60,7 @@ pub fn header() -> Header {
             detail: "seed=1".into(),
             ..PtConfig::default()
         },
+        ..Header::default()
     }
 }
 

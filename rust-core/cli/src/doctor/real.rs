@@ -5,7 +5,7 @@
 
 use std::io;
 
-use jportal_perf_abi::kernel::{Control, Kernel, Place, Thread};
+use jportal_perf_abi::kernel::{Control, FILES_SHARE, Kernel, Place, Thread};
 use jportal_perf_abi::machine::{Machine, THREADS_ONLY_SINCE};
 use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::refusal::{Refusal, Request};
@@ -220,12 +220,10 @@ impl Facts {
     }
 
     fn files(&self) -> Check {
-        /// Files that a JVM opens in addition to the events.
-        const OTHERS: u64 = 256;
-        let wanted = 2 * self.machine.possible.len() as u64 + OTHERS;
+        let wanted = 2 * self.machine.possible.len() as u64 * FILES_SHARE;
         let limit = self.files_limit.unwrap_or(u64::MAX);
         let found = format!(
-            "{} may be open, 2 for each core are needed, by JPortal.start as many for each thread",
+            "{} may be open, 2 for each core are needed, by JPortal.start as many for each thread; the VM uses a quarter of them at most",
             self.files_limit.map_or("any number".into(), |n| n.to_string())
         );
         if limit >= wanted {

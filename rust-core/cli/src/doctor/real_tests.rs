@@ -117,8 +117,8 @@ fn an_older_kernel_filters_as_well() {
 
 #[test]
 fn limits_that_are_too_low_are_counted_out() {
-    let few = Machinery { files: 200, ..machinery(0, true, &[]) };
-    assert!(check(&look(&few).1, "open files").remedy.as_ref().unwrap().contains("ulimit -n 264"));
+    let few = Machinery { files: 31, ..machinery(0, true, &[]) };
+    assert!(check(&look(&few).1, "open files").remedy.as_ref().unwrap().contains("ulimit -n 32"));
     let none =
         Machinery { locked: 0, ..machinery(0, true, &[("proc/sys/kernel/perf_event_mlock_kb", "16")]) };
     let (_, checks) = look(&none);

@@ -3,10 +3,14 @@
 //! The emulated PT unit: QEMU, its plugin, and the shared memory between plugin and VM.
 
 use std::ffi::OsString;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use jportal::file::ring_file;
 
 use super::locate::{self, QEMU_REMEDY, qemu_value};
 use crate::args::{OnFull, RunArgs, Timing};
@@ -20,6 +24,34 @@ pub(crate) struct PreparedUnit {
     plugin: OsString,
     shared: PathBuf,
     _dir: tempfile::TempDir,
+    /// Locked while the unit is in use, so that nobody takes it for one that was left.
+    _lock: File,
+}
+
+/// First part of the name of a unit's folder.
+const PREFIX: &str = "unit-";
+/// A folder this young may be about to be locked.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// The folder for the folders of units: the user's private one, if the root is `/dev/shm`.
+fn folder_in(root: &Path) -> PathBuf {
+    let private = ring_file::make_folder(nix::unistd::geteuid().as_raw());
+    private.ok().filter(|folder| folder.starts_with(root)).unwrap_or_else(|| root.to_owned())
+}
+
+/// Removes the folders in `folder` that killed commands left. They hold megabytes of memory.
+fn remove_dead(folder: &Path, young: Duration) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_unit = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        let is_old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok().map(|age| age >= young);
+        if !is_unit || is_old() != Some(true) || !entry.file_type().is_ok_and(|t| t.is_dir()) {
+            continue;
+        }
+        let path = entry.path();
+        if File::open(&path).is_ok_and(|dir| dir.try_lock().is_ok()) {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
 }
 
 /// A memory-backed directory if one is available, because the rings are written constantly.
@@ -36,13 +68,18 @@ impl PreparedUnit {
             locate::qemu().with_context(|| format!("the emulated PT unit needs QEMU ({QEMU_REMEDY})"))?;
         let plugin = locate::plugin().context("the emulated PT unit")?;
         let root = shared_memory_root();
+        let folder = folder_in(&root);
+        remove_dead(&folder, YOUNG);
         let dir = tempfile::Builder::new()
-            .prefix("jportal-")
-            .tempdir_in(&root)
-            .with_context(|| format!("cannot make a directory in {}", root.display()))?;
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&folder)
+            .with_context(|| format!("cannot make a directory in {}", folder.display()))?;
+        let lock = File::open(dir.path()).context("the unit's directory")?;
+        lock.try_lock().context("the unit's directory")?;
         let shared = dir.path().join("unit");
         let plugin = option(&plugin, &shared, args)?;
-        Ok(Self { qemu: qemu.path, plugin, shared, _dir: dir })
+        Ok(Self { qemu: qemu.path, plugin, shared, _dir: dir, _lock: lock })
     }
     /// QEMU running `java`, without the arguments of `java`.
     pub(crate) fn command(&self, java: &Path) -> Command {
@@ -112,6 +149,27 @@ mod tests {
             Command::Record(a) => a,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn folders_of_killed_commands_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("unit"), "rings").unwrap();
+            path
+        };
+        let (dead, living, other) = (make("unit-1"), make("unit-2"), make("ring-3"));
+        let lock = File::open(&living).unwrap();
+        lock.try_lock().unwrap();
+        std::os::unix::fs::symlink(&other, root.path().join("unit-4")).unwrap();
+        remove_dead(root.path(), YOUNG);
+        assert!(dead.exists(), "it is young");
+        remove_dead(root.path(), Duration::ZERO);
+        assert!(!dead.exists() && living.exists() && other.join("unit").exists());
+        let private = folder_in(Path::new("/dev/shm"));
+        assert_eq!(std::fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -294,10 +294,14 @@ impl Device for Perf {
     }
 
     /// A record is in its ring before its thread can run elsewhere. One millisecond is
-    /// subtracted for the error of the kernel's relation of the clocks. Without a relation
-    /// [`Device::tsc_khz`] is 0, and nothing is subtracted.
+    /// subtracted for the error of the relation of the clocks, be it the kernel's or calibrated.
     fn complete_until(&self) -> u64 {
-        rdtsc().saturating_sub(self.tsc_khz())
+        let calibrated = |c: &CoreEvents| c.span.lock().unwrap_or_else(PoisonError::into_inner).millisecond();
+        let slack = match self.tsc_khz() {
+            0 => self.cores().iter().map(calibrated).max().unwrap_or(0),
+            khz => khz,
+        };
+        rdtsc().saturating_sub(slack)
     }
 
     fn keeps(&self) -> Option<u64> {

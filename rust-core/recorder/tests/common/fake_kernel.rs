@@ -77,6 +77,8 @@ pub struct Rules {
     pub locked: u64,
     /// The relation of perf's clock and the TSC, if there is one.
     pub time: Option<PerfTime>,
+    /// Number of files that may be open.
+    pub files: u64,
 }
 
 impl Default for Rules {
@@ -88,6 +90,7 @@ impl Default for Rules {
             config: u64::MAX,
             locked: u64::MAX,
             time,
+            files: 1 << 16,
         }
     }
 }
@@ -439,7 +442,7 @@ impl Kernel for FakeKernel {
     }
 
     fn open_files_limit(&self) -> Option<u64> {
-        Some(1024)
+        Some(self.rules.files)
     }
 
     fn this_thread(&self) -> u32 {

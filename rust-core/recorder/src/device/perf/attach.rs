@@ -12,7 +12,7 @@
 //! visible last.)
 
 use super::Host;
-use super::open::{EventPlan, Opened, ThreadEvents, open_pt, open_sideband, redirect};
+use super::open::{EventPlan, Opened, ThreadEvents, check_files, open_pt, open_sideband, redirect};
 use crate::error::Error;
 use jportal_perf_abi::Refusal;
 use jportal_perf_abi::kernel::{Event, Thread};
@@ -35,6 +35,7 @@ pub(super) fn all(host: &Host, opened: &Opened, plan: &EventPlan<'_>, own: &[u32
     };
     let mut there = others()?;
     for _ in 0..ATTEMPTS {
+        check_files(host, there.len() + 1, plan.pt.is_some())?;
         let events = for_threads(host, opened, plan, &there)?;
         let now = others()?;
         if now.iter().all(|tid| there.binary_search(tid).is_ok()) {

@@ -39,6 +39,16 @@ impl Span {
         }
     }
 
+    /// How far the TSC goes in a millisecond; a generous guess as long as the interval has no
+    /// length.
+    pub(super) fn millisecond(&self) -> u64 {
+        const FAST: u64 = 10_000_000;
+        let (ticks, passed) =
+            (self.end.tsc.wrapping_sub(self.begin.tsc), self.end.ns.wrapping_sub(self.begin.ns));
+        let ms = u128::from(ticks) * 1_000_000 / u128::from(passed.max(1));
+        if passed == 0 { FAST } else { u64::try_from(ms).unwrap_or(FAST) }
+    }
+
     /// The TSC at `ns`. An interval of length 0 yields the TSC of its only moment, for lack of
     /// a slope.
     pub(super) fn tsc(&self, ns: u64) -> u64 {

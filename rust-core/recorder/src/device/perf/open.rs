@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::window::check_window;
 use jportal_perf_abi::attr::{self, Common};
 use jportal_perf_abi::bindings::perf_event_attr;
-use jportal_perf_abi::kernel::{Control, Event, Kernel, Place, Thread};
+use jportal_perf_abi::kernel::{Control, Event, FILES_SHARE, Kernel, Place, Thread};
 use jportal_perf_abi::pmu::{PtPackets, PtPmu};
 use jportal_perf_abi::refusal::{Cause, Request};
 use jportal_perf_abi::ring::{CoreConsumer, CoreMemory, PerfTime};
@@ -194,6 +194,7 @@ pub(super) fn open(
     requested: u64,
     overwrite: bool,
 ) -> Result<(Opened, Rings), Error> {
+    check_files(host, 1, pt.is_some())?;
     let time = perf_time(host)?;
     let mut sizes = match requested {
         0 => RingSizes::fitting(&host.machine, pt.is_some()),
@@ -220,6 +221,19 @@ pub(super) fn open(
             }
             Err(e) => return Err(e),
         }
+    }
+}
+
+/// Refuses to take more than the recorder's share of the process's file descriptors for the events
+/// of `threads` threads on each core.
+pub(super) fn check_files(host: &Host, threads: usize, has_pt: bool) -> Result<(), Error> {
+    let cores = host.machine.possible.len();
+    let needed = (threads * cores) as u64 * if has_pt { 2 } else { 1 };
+    match host.kernel.open_files_limit() {
+        Some(limit) if needed > limit / FILES_SHARE => {
+            Err(Error::Descriptors { needed, limit, threads, cores })
+        }
+        _ => Ok(()),
     }
 }
 
