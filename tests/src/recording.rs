@@ -221,15 +221,30 @@ fn prepare(place: &Installation, arguments: &[String], folder: &Path) -> Result<
 #[derive(Debug)]
 pub struct Info(pub Value);
 
-/// The checker's result, from `jportal info --check`.
+/// The checker's result, from `--check` of `jportal info` or `jportal verify`.
 #[derive(Debug)]
 pub struct Checked {
+    /// Checked bytecodes.
+    pub steps: u64,
     /// Findings by rule.
     pub by_rule: BTreeMap<String, u64>,
     /// How often the checker could check less than usual, by cause.
     pub resets: BTreeMap<String, u64>,
     /// The first findings, as text.
     pub first: Vec<String>,
+}
+
+impl Checked {
+    fn of(report: &Value) -> Result<Self> {
+        let check = report.get("check").ok_or("the command was not asked to check")?;
+        let counts = |field: &str| -> Result<BTreeMap<String, u64>> {
+            Ok(serde_json::from_value(check[field].clone())?)
+        };
+        let (by_rule, resets) = (counts("by_rule")?, counts("resets")?);
+        let steps = check["steps"].as_u64().ok_or("no number of checked bytecodes")?;
+        let first = check["first"].as_array().ok_or("no list of findings")?;
+        Ok(Self { steps, by_rule, resets, first: first.iter().map(Value::to_string).collect() })
+    }
 }
 
 impl Info {
@@ -250,17 +265,12 @@ impl Info {
     /// # Errors
     /// If `--check` was not given, or bytecodes were not checked.
     pub fn checked(&self) -> Result<Checked> {
-        let check = self.0.get("check").ok_or("info was not asked to check")?;
-        let counts = |field: &str| -> Result<BTreeMap<String, u64>> {
-            Ok(serde_json::from_value(check[field].clone())?)
-        };
-        let (by_rule, resets) = (counts("by_rule")?, counts("resets")?);
-        let (steps, bytecodes) = (self.number("/check/steps")?, self.number("/bytecodes")?);
-        if bytecodes == 0.0 || (by_rule.is_empty() && steps != bytecodes) {
-            return Err(format!("{steps} of {bytecodes} bytecodes were checked").into());
+        let checked = Checked::of(&self.0)?;
+        let bytecodes = self.bytecodes()?;
+        if bytecodes == 0 || (checked.by_rule.is_empty() && checked.steps != bytecodes) {
+            return Err(format!("{} of {bytecodes} bytecodes were checked", checked.steps).into());
         }
-        let first = check["first"].as_array().ok_or("no list of findings")?;
-        Ok(Checked { by_rule, resets, first: first.iter().map(Value::to_string).collect() })
+        Ok(checked)
     }
 
     /// Errors of the machine flow.
@@ -318,6 +328,32 @@ impl VerifyOutput {
     /// If the field is missing.
     pub fn matched(&self) -> Result<u64> {
         self.count("matched")
+    }
+
+    /// Errors of the machine flow, and contradictions between it and the metadata.
+    ///
+    /// # Errors
+    /// If a field is missing.
+    pub fn errors(&self) -> Result<(u64, u64)> {
+        let count = |field: &str| {
+            let value = self.report["errors"][field].as_u64();
+            value
+                .ok_or_else(|| Error::from(format!("no errors {field:?} in {} {}", self.report, self.stderr)))
+        };
+        Ok((count("native_flow")?, count("reconstruct")?))
+    }
+
+    /// The checker's result. If it has no findings, it must have checked every matched probe, and
+    /// each is at least one bytecode.
+    ///
+    /// # Errors
+    /// If `--check` was not given, or bytecodes were not checked.
+    pub fn checked(&self) -> Result<Checked> {
+        let (checked, matched) = (Checked::of(&self.report)?, self.matched()?);
+        if checked.steps == 0 || (checked.by_rule.is_empty() && checked.steps < matched) {
+            return Err(format!("{} bytecodes were checked, of {matched} probes", checked.steps).into());
+        }
+        Ok(checked)
     }
 
     fn count(&self, field: &str) -> Result<u64> {
