@@ -69,36 +69,15 @@ impl Sites {
         kind: &EventKind,
         mut found: impl FnMut(Uncalled<'m>),
     ) {
+        if let Some(run) = kind.executed() {
+            return self.executes((methods, shapes), run, found);
+        }
         let mut report = |(method, bci): Site, outcome| {
             let target = methods.get(method).and_then(|m| m.invoke_at(bci));
             found(Uncalled { method, bci, outcome, target });
         };
         match kind {
-            EventKind::Bytecode { method, bci, .. } => {
-                if self.pending.is_some() {
-                    self.resume(methods, (*method, *bci), &mut report);
-                }
-                self.stand_at(methods, (*method, *bci));
-            }
-            EventKind::Run { method, first, last, .. } => {
-                if self.pending.is_some() {
-                    self.resume(methods, (*method, *first), &mut report);
-                }
-                let shape = shapes.get(methods, *method);
-                let invokes = shape.map_or(&[][..], |s| &s.invokes);
-                let from = invokes.partition_point(|bci| bci < first);
-                for &bci in &invokes[from..] {
-                    match bci.cmp(last) {
-                        Ordering::Less => report((*method, bci), UncalledOutcome::Silent),
-                        Ordering::Equal => self.pending = Some((*method, bci)),
-                        Ordering::Greater => break,
-                    }
-                }
-                // A shape ends where its code is malformed.
-                if shape.is_none_or(|s| s.malformed) {
-                    self.stand_at(methods, (*method, *last));
-                }
-            }
+            EventKind::Bytecode { .. } | EventKind::Run { .. } => {}
             EventKind::Enter { entry, .. } => self.enter(*entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit, &mut report),
             EventKind::Catch { method, .. } => {
@@ -109,6 +88,39 @@ impl Sites {
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
             EventKind::Gap(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => self.pending = None,
             EventKind::Time(_) | EventKind::Code(_) => {}
+        }
+    }
+    /// The top frame, one of this method, executes the bytecodes from the first to the last.
+    #[inline]
+    pub(crate) fn executes<'m>(
+        &mut self,
+        (methods, shapes): (&'m MethodTable, &Shapes),
+        (method, first, last): (MethodId, Bci, Bci),
+        mut found: impl FnMut(Uncalled<'m>),
+    ) {
+        let mut report = |(method, bci): Site, outcome| {
+            let target = methods.get(method).and_then(|m| m.invoke_at(bci));
+            found(Uncalled { method, bci, outcome, target });
+        };
+        if self.pending.is_some() {
+            self.resume(methods, (method, first), &mut report);
+        }
+        if first == last {
+            return self.stand_at(methods, (method, last));
+        }
+        let shape = shapes.get(methods, method);
+        let invokes = shape.map_or(&[][..], |s| &s.invokes);
+        let from = invokes.partition_point(|bci| *bci < first);
+        for &bci in &invokes[from..] {
+            match bci.cmp(&last) {
+                Ordering::Less => report((method, bci), UncalledOutcome::Silent),
+                Ordering::Equal => self.pending = Some((method, bci)),
+                Ordering::Greater => break,
+            }
+        }
+        // A shape ends where its code is malformed.
+        if shape.is_none_or(|s| s.malformed) {
+            self.stand_at(methods, (method, last));
         }
     }
     /// The top frame executes a bytecode after its invoke.

@@ -49,6 +49,19 @@ impl Stack {
     pub fn depth(&self) -> usize {
         self.frames.len()
     }
+    /// Applies the execution of bytecodes up to `last` in a frame of `method` that is on top and has
+    /// executed bytecodes before, or was entered in sight. `false`: the top frame is another one, and
+    /// nothing was done.
+    #[inline]
+    pub fn stands_in(&mut self, method: MethodId, last: Bci) -> bool {
+        match self.frames.last_mut() {
+            Some(top) if self.beyond == 0 && top.method == method && (top.bci.is_some() || !top.found) => {
+                top.bci = Some(last);
+                true
+            }
+            _ => false,
+        }
+    }
     /// Applies one event. Call it after reading the state before the event.
     pub fn follow(&mut self, kind: &EventKind) {
         match kind {

@@ -2,6 +2,7 @@
 
 //! The bytecodes of a method, parsed once so that dispatches can be followed.
 
+use crate::entry::MethodKind;
 use jportal_bytecode::{Instruction, Method, MethodTable, Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 use std::sync::OnceLock;
@@ -58,17 +59,24 @@ impl CodeMap {
 pub(crate) struct CodeMaps<'a> {
     table: &'a MethodTable,
     maps: Vec<OnceLock<CodeMap>>,
+    kinds: Vec<MethodKind>,
 }
 
 impl<'a> CodeMaps<'a> {
     pub(crate) fn new(table: &'a MethodTable) -> Self {
-        Self { table, maps: (0..table.len()).map(|_| OnceLock::new()).collect() }
+        let kinds = table.iter().map(MethodKind::of).collect();
+        Self { table, maps: (0..table.len()).map(|_| OnceLock::new()).collect(), kinds }
     }
     /// The map of `method`.
     #[inline]
     pub(crate) fn of(&self, method: MethodId) -> Option<&CodeMap> {
         let cell = self.maps.get(method.0 as usize)?;
         Some(cell.get_or_init(|| self.table.get(method).map(CodeMap::of).unwrap_or_default()))
+    }
+    /// The kind of entry of `method`.
+    #[inline]
+    pub(crate) fn kind(&self, method: MethodId) -> Option<MethodKind> {
+        self.kinds.get(method.0 as usize).copied()
     }
     /// The method itself.
     pub(crate) fn method(&self, method: MethodId) -> Option<&'a Method> {

@@ -53,9 +53,9 @@ impl Machine<'_> {
     }
     /// The interpreter's entry of `method` is called.
     fn call(&mut self, method: MethodId) -> Walk<()> {
-        let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
+        let kind = self.shared.maps.kind(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
         let entry = self.entry_cause();
-        match MethodKind::of(m) {
+        match kind {
             MethodKind::Abstract | MethodKind::MethodHandle => {}
             MethodKind::Native => {
                 self.push(Frame::Native { method, code: None }, method, Tier::Native, entry)
@@ -106,8 +106,8 @@ impl Machine<'_> {
             return Ok(());
         }
         let method = n.method.ok_or(Contradiction::UnknownMethod(version.range.start.0))?;
-        let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
-        if MethodKind::of(m) == MethodKind::MethodHandle {
+        let kind = self.shared.maps.kind(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
+        if kind == MethodKind::MethodHandle {
             return Ok(());
         }
         let entry = self.entry_cause();

@@ -58,6 +58,9 @@ const PAGE: usize = 1 << PAGE_BITS;
 struct Paged<T> {
     /// 0 = no page; else index + 1 into `pages`.
     directory: Vec<u32>,
+    /// By page, a bit for each offset that has a value. Most offsets have none, and these bits stay in
+    /// the processor's nearest cache.
+    present: Vec<[u64; PAGE / 64]>,
     /// 0 = nothing; else index + 1 into `values`.
     pages: Vec<[u16; PAGE]>,
     values: Vec<T>,
@@ -66,7 +69,7 @@ struct Paged<T> {
 impl<T: Copy + PartialEq> Paged<T> {
     fn new(cache: AddressRange) -> Self {
         let directory = vec![0; (cache.len() >> PAGE_BITS) as usize + 1];
-        Self { directory, pages: Vec::new(), values: Vec::new() }
+        Self { directory, present: Vec::new(), pages: Vec::new(), values: Vec::new() }
     }
     fn insert(&mut self, offset: u64, value: T) {
         let index = self.values.iter().position(|v| *v == value).unwrap_or_else(|| {
@@ -76,15 +79,22 @@ impl<T: Copy + PartialEq> Paged<T> {
         let slot = &mut self.directory[(offset >> PAGE_BITS) as usize];
         if *slot == 0 {
             self.pages.push([0; PAGE]);
+            self.present.push([0; PAGE / 64]);
             *slot = self.pages.len() as u32;
         }
         // There are some hundreds of distinct values (templates, method kinds); 65,535 fit.
-        self.pages[*slot as usize - 1][offset as usize % PAGE] = index as u16 + 1;
+        let (page, offset) = (*slot as usize - 1, offset as usize % PAGE);
+        self.pages[page][offset] = index as u16 + 1;
+        self.present[page][offset / 64] |= 1 << (offset % 64);
     }
     #[inline]
     fn get(&self, offset: u32) -> Option<T> {
-        let page = *self.directory.get((offset >> PAGE_BITS) as usize)?;
-        let tag = self.pages.get((page as usize).wrapping_sub(1))?[offset as usize % PAGE];
+        let page = (*self.directory.get((offset >> PAGE_BITS) as usize)? as usize).wrapping_sub(1);
+        let offset = offset as usize % PAGE;
+        if self.present.get(page)?[offset / 64] >> (offset % 64) & 1 == 0 {
+            return None;
+        }
+        let tag = self.pages.get(page)?[offset];
         self.values.get((tag as usize).wrapping_sub(1)).copied()
     }
 }

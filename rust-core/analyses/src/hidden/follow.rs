@@ -4,12 +4,12 @@
 
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{MethodTable, Shapes};
-use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Stack};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Provenance, Stack};
 use jportal_units::{Bci, MethodId};
 
 use super::Inexact;
 use super::region::{To, Ways};
-use crate::sites::{Sites, UncalledOutcome};
+use crate::sites::{Sites, Uncalled, UncalledOutcome};
 
 /// An unresolved stretch. Many stretches are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +36,12 @@ pub(crate) struct Hidden {
 }
 
 impl Hidden {
+    fn uncalled(&mut self, call: Uncalled<'_>) {
+        if call.outcome == UncalledOutcome::Silent {
+            *self.silent.entry((call.method, call.bci)).or_default() += 1;
+            self.inexact.silent_calls += 1;
+        }
+    }
     pub(crate) fn merge(&mut self, other: Self) {
         for (stretch, n) in other.stretches {
             *self.stretches.entry(stretch).or_default() += n;
@@ -107,6 +113,19 @@ impl Follower {
         if matches!(kind, EventKind::Time(_) | EventKind::Code(_)) {
             return;
         }
+        // Nearly all events are of this kind.
+        if let Some((method, first, last)) = kind.executed()
+            && event.provenance == Provenance::Decoded
+            && !exclude.decoded
+            && self.open.is_none()
+            && self.given_up.is_empty()
+            && self.stack.stands_in(method, last)
+        {
+            self.returned = false;
+            let hidden = &mut self.hidden;
+            self.sites.executes((methods, shapes), (method, first, last), |call| hidden.uncalled(call));
+            return;
+        }
         // A run counts as its bytecodes.
         let events = kind.bytecodes().max(1);
         if exclude.hides(event.provenance) && !matches!(kind, EventKind::Gap(_)) {
@@ -115,12 +134,7 @@ impl Follower {
             self.hidden.inexact.add_events(event.provenance, events);
         }
         let hidden = &mut self.hidden;
-        self.sites.event((methods, shapes), kind, |call| {
-            if call.outcome == UncalledOutcome::Silent {
-                *hidden.silent.entry((call.method, call.bci)).or_default() += 1;
-                hidden.inexact.silent_calls += 1;
-            }
-        });
+        self.sites.event((methods, shapes), kind, |call| hidden.uncalled(call));
         let returned = std::mem::take(&mut self.returned);
         if self.open.is_some() {
             self.close(kind);

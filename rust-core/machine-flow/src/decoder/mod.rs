@@ -28,8 +28,9 @@ use jportal_units::{Address, StreamOffset, Tsc};
 use state::{DecoderState, OwnCalls, Resolutions, SyncMode};
 use std::collections::VecDeque;
 
-/// Approximate number of items that are handed out at a time.
-const BATCH: usize = 1 << 12;
+/// Approximate number of items that are handed out at a time. Several thousand are held back until
+/// they are settled, and are moved each time.
+const BATCH: usize = 1 << 14;
 
 /// Counts of what a decoder did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
