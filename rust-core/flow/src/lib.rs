@@ -21,6 +21,7 @@ mod cause;
 mod gap;
 mod relay;
 mod stack;
+mod switch;
 mod tally;
 #[doc(hidden)]
 pub mod testing;
@@ -32,6 +33,7 @@ pub use gap::{FlowFault, Gap, GapReason, MachineFault};
 use jportal_units::{Bci, CodeId, MethodId, Tid, Tsc};
 pub use relay::relayed;
 pub use stack::{Frame, Stack};
+pub use switch::{CoreSwitch, Departure, SwitchSide, Switches};
 pub use tally::{Exclude, Tally};
 
 /// What executes a frame.

@@ -11,6 +11,7 @@ use jportal_analyses::execution::{OnCore, Visits};
 use jportal_bytecode::MethodTable;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage, EndReason};
+use jportal_flow::{CoreSwitch, SwitchSide, Switches};
 use jportal_reconstruct::Recording;
 use jportal_units::{Tid, Tsc};
 
@@ -171,6 +172,16 @@ impl Capture {
             all.add((v.tid.get(), started), core, (v.came, v.left));
         }
         all
+    }
+    /// When each thread came to which core, and when and why it left. A flow does not say it; an
+    /// analysis takes the switches between two events by the times of the flow
+    /// ([`Switches::before`]).
+    pub fn switches(&self) -> Switches {
+        Switches::new(self.recording.visits().flat_map(|(core, started, v)| {
+            let came = CoreSwitch { tsc: v.came, core, side: SwitchSide::Came { seen: v.arrived } };
+            let left = CoreSwitch { tsc: v.left, core, side: SwitchSide::Left(v.departure) };
+            [came, left].map(|switch| ((v.tid, started), switch))
+        }))
     }
     /// A clock that says for how many ticks a thread was on cores up to a time.
     pub fn clock(&self) -> OnCore {

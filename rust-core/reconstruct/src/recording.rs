@@ -274,7 +274,8 @@ impl Recording {
         let all = self.sidebands.iter().flat_map(|(core, side)| side.visits.iter().map(|v| (*core, *v)));
         all.flat_map(move |(core, v)| {
             let threads = &self.image.threads;
-            divided(threads, Visit { came: v.came.max(start), ..v }).map(move |(s, v)| (core, s, v))
+            let (came, arrived) = (v.came.max(start), v.arrived && v.came >= start);
+            divided(threads, Visit { came, arrived, ..v }).map(move |(s, v)| (core, s, v))
         })
     }
     /// The stretches of all cores in the order in which they were closed. Those of one core
@@ -386,8 +387,8 @@ fn divided(threads: &Threads, visit: Visit) -> impl Iterator<Item = (Tsc, Visit)
             by = Tsc(started_by(by).0 - 1);
         }
         let Some(next) = next else { return Some((started, v)) };
-        rest = Some(Visit { came: next, ..v });
-        Some((started, Visit { left: next, ..v }))
+        rest = Some(Visit { came: next, arrived: false, ..v });
+        Some((started, Visit { left: next, departure: None, ..v }))
     })
 }
 
@@ -412,6 +413,7 @@ mod tests {
     use super::*;
     use crate::testing::NoCode;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
+    use jportal_flow::Departure;
 
     #[test]
     fn a_visit_is_divided_among_those_that_had_the_os_thread() {
@@ -423,11 +425,17 @@ mod tests {
         }
         let image = vm.finish();
         let parts = |tid, came, left| -> Vec<(u64, u64, u64)> {
-            let visit = Visit { tid: Tid(tid), came: Tsc(came), left: Tsc(left) };
+            let (tid, came, left, departure) = (Tid(tid), Tsc(came), Tsc(left), Some(Departure::Waited));
+            let visit = Visit { tid, came, left, arrived: true, departure };
             divided(&image.threads, visit).map(|(s, v)| (s.0, v.came.0, v.left.0)).collect()
         };
         assert_eq!(parts(7, 50, 350), [(100, 50, 250), (250, 250, 300), (300, 300, 350)]);
         assert_eq!(parts(7, 260, 299), [(250, 260, 299)]);
         assert_eq!(parts(8, 10, 20), [(0, 10, 20)]);
+        let (left, departure) = (Tsc(350), Some(Departure::Waited));
+        let visit = Visit { tid: Tid(7), came: Tsc(50), left, arrived: true, departure };
+        let seen: Vec<_> =
+            divided(&image.threads, visit).map(|(_, v)| (v.arrived, v.departure.is_some())).collect();
+        assert_eq!(seen, [(true, false), (false, false), (false, true)]);
     }
 }

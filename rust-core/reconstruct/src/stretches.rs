@@ -8,6 +8,7 @@
 //! (kernel/events/ring_buffer.c, `perf_aux_output_end`).
 
 use crate::order::misfits;
+use jportal_flow::Departure;
 use jportal_perf_abi::record::{Body, RecordReader, SampleId, aux_flags};
 use jportal_units::{Address, Core, StreamOffset, Tid, Tsc};
 use std::ops::Range;
@@ -73,6 +74,10 @@ pub struct Visit {
     /// When it left. If that was not seen: when the next thread came, or the last known time of
     /// the core.
     pub left: Tsc,
+    /// Whether a record says when it came.
+    pub arrived: bool,
+    /// Why it left. `None`: no record says that it left.
+    pub departure: Option<Departure>,
 }
 
 /// What the sideband of one core says.
@@ -107,8 +112,8 @@ pub struct CoreSideband {
     pending: Option<Blind>,
     /// Damage follows the last record that was taken.
     torn: bool,
-    /// The thread that is on the core, and since when.
-    on: Option<(Tid, Tsc)>,
+    /// The thread that is on the core, since when, and whether a record says so.
+    on: Option<(Tid, Tsc, bool)>,
     /// The last known time of the core.
     last: Tsc,
 }
@@ -151,7 +156,7 @@ pub fn digest(core: Core, begin: StreamOffset, pieces: &[Option<Vec<u8>>]) -> Co
         }
     }
     side.end_stay(core);
-    side.end_visit(side.last);
+    side.end_visit(side.last, None);
     if side.torn {
         side.missing(core, Tsc(u64::MAX));
     }
@@ -171,7 +176,7 @@ impl CoreSideband {
     fn take_after_damage(&mut self, core: Core, body: &Body, sample: SampleId) {
         if std::mem::take(&mut self.torn) {
             self.end_stay(core);
-            self.end_visit(self.last);
+            self.end_visit(self.last, None);
             self.missing(core, Tsc(sample.time));
         }
         self.take(core, body, sample);
@@ -184,7 +189,7 @@ impl CoreSideband {
             Body::Lost { lost, .. } if lost > 0 => {
                 self.lost_records = self.lost_records.saturating_add(lost);
                 self.end_stay(core);
-                self.end_visit(self.last);
+                self.end_visit(self.last, None);
                 self.missing(core, time);
             }
             Body::Aux { offset, .. } if offset > self.covered.0 && self.pending.is_none() => {
@@ -292,22 +297,23 @@ impl CoreSideband {
             _ => return,
         }
         if self.on.is_none_or(|on| on.0 != tid) {
-            let came = match body {
-                Body::Switch { out: false, .. } => time,
-                _ => self.last,
+            let (came, arrived) = match body {
+                Body::Switch { out: false, .. } => (time, true),
+                _ => (self.last, false),
             };
-            self.end_visit(came);
-            self.on = Some((tid, came));
+            self.end_visit(came, None);
+            self.on = Some((tid, came, arrived));
         }
         self.last = self.last.max(time);
-        if matches!(body, Body::Switch { out: true, .. }) {
-            self.end_visit(time);
+        if let Body::Switch { out: true, preempted } = body {
+            let why = if *preempted { Departure::Preempted } else { Departure::Waited };
+            self.end_visit(time, Some(why));
         }
     }
 
-    fn end_visit(&mut self, left: Tsc) {
-        if let Some((tid, came)) = self.on.take().filter(|on| on.1 < left) {
-            self.visits.push(Visit { tid, came, left });
+    fn end_visit(&mut self, left: Tsc, departure: Option<Departure>) {
+        if let Some((tid, came, arrived)) = self.on.take().filter(|on| on.1 < left) {
+            self.visits.push(Visit { tid, came, left, arrived, departure });
         }
     }
 
@@ -390,7 +396,7 @@ mod tests {
             (2, 35, aux(110, 0, true)),
             // The end of thread 2's visit was not seen.
             (3, 50, IN),
-            (3, 60, OUT),
+            (3, 60, Body::Switch { out: true, preempted: true }),
             (2, 70, IN),
             (2, 80, aux(110, 5, false)),
         ] {
@@ -400,6 +406,9 @@ mod tests {
         let side = digest(Core(0), StreamOffset(0), &[Some(bytes)]);
         let got: Vec<_> = side.visits.iter().map(|v| (v.tid.0, v.came.0, v.left.0)).collect();
         assert_eq!(got, [(1, 0, 20), (2, 30, 50), (3, 50, 60), (2, 70, 80)]);
+        let seen: Vec<_> = side.visits.iter().map(|v| (v.arrived, v.departure)).collect();
+        let (waited, preempted) = (Some(Departure::Waited), Some(Departure::Preempted));
+        assert_eq!(seen, [(false, waited), (true, None), (true, preempted), (true, None)]);
     }
 
     #[test]
