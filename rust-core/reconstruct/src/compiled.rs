@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
         let tier = Self::tier(n);
         let chain = vec![Position { method, bci: None }];
         let entry = jportal_flow::Entry::Found;
-        let trail = Trail { fresh: true, ..Trail::default() };
+        let trail = Trail::found();
         self.push(Frame::Compiled(Compiled { code, tier, chain, trail }), method, tier, entry);
         Ok(())
     }

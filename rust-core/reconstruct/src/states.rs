@@ -30,7 +30,7 @@ pub struct MarkedBlock {
 /// Where path markers place control in an activation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Marked {
-    /// The activation has begun and passed no marker yet.
+    /// The activation has begun, perhaps by OSR, and passed no marker yet.
     #[default]
     Entry,
     /// This is the last block that began. Control is in it, or in what follows it without a
@@ -106,6 +106,9 @@ pub struct ReachedState {
     pub kind: StateKind,
     /// Where control is. For [`StateKind::Stopped`], where control was when the machine block began.
     pub marked: Marked,
+    /// The last block after `marked` that did not happen if `marked` is the position of a moved
+    /// poll, and this is that poll. Otherwise control is in it.
+    pub held: Option<MarkedBlock>,
 }
 
 /// A machine block of an nmethod that ran, or began to run.
@@ -160,8 +163,9 @@ pub(crate) struct States {
     call: Option<OpenCall>,
     /// A compiled frame was replaced: it stood here.
     replaced: Option<(ReachedState, u64)>,
-    /// An exception led to a handler, whose first marker follows.
-    caught: Option<(ReachedState, u64)>,
+    /// An exception led to a handler of the frame, whose first marker follows. The last one is
+    /// the number of frames.
+    caught: Option<(ReachedState, u64, usize)>,
 }
 
 impl States {
@@ -189,17 +193,24 @@ impl States {
 }
 
 impl Trail {
-    /// Where markers place control, if the markers passed early do not count.
+    /// A trail of an activation of which the beginning is not known.
+    pub(crate) fn found() -> Self {
+        Self { fresh: true, marked: Marked::Unknown(Unmarked::Found), ..Self::default() }
+    }
+    /// The last block that began early.
+    fn held(&self) -> Option<MarkedBlock> {
+        let block = |m: &Marker| match *m {
+            Marker::Block { context, bci } => Some(MarkedBlock { context, bci }),
+            Marker::Ambiguous(_) | Marker::PollState => None,
+        };
+        self.held.iter().rev().find_map(block).filter(|_| self.early)
+    }
+    /// Where markers place control. Those passed early do not count.
     fn place(&self) -> Marked {
         match self.marked {
-            _ if self.fresh => Marked::Unknown(Unmarked::Found),
             _ if self.early => Marked::Unknown(Unmarked::MovedPoll),
             marked => marked,
         }
-    }
-    /// The same for the next poll: its state is the position at the marker `PollState`.
-    fn before_poll(&self) -> Marked {
-        if self.fresh { Marked::Unknown(Unmarked::Found) } else { self.marked }
     }
 }
 
@@ -271,16 +282,17 @@ impl Machine<'_> {
     #[inline]
     pub(crate) fn observe_inside(&mut self, n: &NMethod, from: u32, (begin, end): (u32, u32)) {
         let Some((code, trail)) = self.observed() else { return };
-        let marked = trail.before_poll();
+        // If it is a moved poll, its state is the position at the marker `PollState`.
+        let (marked, held) = (trail.marked, trail.held());
         for p in n.positions_in(begin, end) {
-            self.report(&ReachedState { code, offset: p.offset, from, kind: StateKind::Inside, marked });
+            self.report(&ReachedState { code, offset: p.offset, from, kind: StateKind::Inside, marked, held });
         }
     }
     /// The block `from..to` of the top frame ends with a call.
     pub(crate) fn observe_call(&mut self, from: u32, to: u32) {
         let Some((code, trail)) = self.observed() else { return };
         let kind = StateKind::Call(CallTarget::Unknown);
-        let state = ReachedState { code, offset: to, from, kind, marked: trail.place() };
+        let state = ReachedState { code, offset: to, from, kind, marked: trail.place(), held: None };
         let (event, frames) = (self.next_event(), self.stack.len());
         if let Some(states) = self.states.as_mut() {
             states.close_call(None);
@@ -290,7 +302,8 @@ impl Machine<'_> {
     /// The block of the top frame that begins now is interrupted. The thread may continue there.
     pub(crate) fn observe_cut(&mut self) {
         if let Some(trail) = self.trail() {
-            trail.cut = trail.before_poll();
+            // If it is a moved poll, its state is the position at the marker `PollState`.
+            trail.cut = trail.marked;
         }
     }
     /// The instruction at `cut` of the top frame was not executed, and control is elsewhere: in
@@ -298,17 +311,20 @@ impl Machine<'_> {
     pub(crate) fn observe_stop(&mut self, cut: u32, at: Option<u32>) {
         let Some((code, trail)) = self.observed() else { return };
         let from = trail.last.map_or(cut, |l| l.from);
-        let marked = trail.cut;
-        self.report(&ReachedState { code, offset: cut, from, kind: StateKind::Stopped(at), marked });
+        let (marked, held) = (trail.cut, trail.held());
+        self.report(&ReachedState { code, offset: cut, from, kind: StateKind::Stopped(at), marked, held });
     }
     /// An exception leads from the call at `call` to the handler at `at`.
-    pub(crate) fn observe_handler(&mut self, call: u32, at: u32) {
-        let Some((code, trail)) = self.observed() else { return };
+    pub(crate) fn observe_handler(&mut self, n: &NMethod, call: u32, at: u32) {
+        // No table names the code that unwinds the frame, nor those common to all exceptions and
+        // deoptimisations.
+        let common = [n.unwind_handler, n.exception_handler, n.deopt_handler, n.deopt_mh_handler];
+        let Some((code, trail)) = self.observed().filter(|_| !common.contains(&Some(at))) else { return };
         let kind = StateKind::Handler(at);
-        let state = ReachedState { code, offset: call, from: at, kind, marked: trail.place() };
-        let event = self.next_event();
+        let state = ReachedState { code, offset: call, from: at, kind, marked: trail.place(), held: None };
+        let (event, frames) = (self.next_event(), self.stack.len());
         if let Some(states) = self.states.as_mut() {
-            states.caught = Some((state, event));
+            states.caught = Some((state, event, frames));
         }
     }
     /// The top frame passes a marker.
@@ -319,10 +335,12 @@ impl Machine<'_> {
             Marker::Block { context, bci } => Marked::Block(MarkedBlock { context, bci }),
             Marker::Ambiguous(_) | Marker::PollState => return,
         };
-        let marked = trail.marked;
-        if let Some((state, event)) = self.states.as_mut().and_then(|s| s.caught.take())
-            && let Some(states) = self.states.as_mut()
-        {
+        let (marked, here) = (trail.marked, self.stack.len());
+        let Some(states) = self.states.as_mut() else { return };
+        // A callee of the handler may run first.
+        let Some((state, event, _)) = states.caught.take_if(|(.., frames)| *frames >= here) else { return };
+        let same = matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.code == state.code);
+        if same {
             states.observer.reached(&ReachedState { marked, ..state }, event);
         }
     }
@@ -349,7 +367,8 @@ impl Machine<'_> {
         let Some(last) = c.trail.last else { return };
         let kind = StateKind::Resumed { trap, again: false };
         let marked = if last.exit == Exit::Cut { c.trail.cut } else { c.trail.place() };
-        let state = ReachedState { code: c.code, offset: last.to, from: last.from, kind, marked };
+        let held = c.trail.held();
+        let state = ReachedState { code: c.code, offset: last.to, from: last.from, kind, marked, held };
         states.replaced = Some((state, event));
     }
     /// The interpreter continues a frame that was compiled.

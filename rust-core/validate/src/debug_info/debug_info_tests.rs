@@ -142,7 +142,7 @@ const CALLS_F: StateKind = StateKind::Call(CallTarget::Java(MethodId(F_ID)));
 const CALLS_G: StateKind = StateKind::Call(CallTarget::Java(MethodId(G_ID)));
 
 fn judged(image: &VmImage, kind: StateKind, marked: Marked) -> Option<judge::Judged> {
-    let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind, marked };
+    let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind, marked, held: None };
     judge::Judge::new(image).state(&state)
 }
 
@@ -224,6 +224,16 @@ fn the_reexecute_bit_is_judged_by_what_the_interpreter_did_or_would_do() {
     for (scope, flags, kind, expected) in cases {
         assert_eq!(verdict((scope, flags), kind, block(0, 4)), expected, "scope {scope}, {flags}, {kind:?}");
     }
+    // A moved poll, or the next one if the moved one is not on this path.
+    let image = image(compilers::C2, &[(0x18, AT_GOTO, set)], &[]);
+    let polls = |marked, held| {
+        let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind: StateKind::Inside, marked, held };
+        judge::Judge::new(&image).state(&state).unwrap().verdict
+    };
+    let (right, other) = (MarkedBlock { context: 0, bci: 4 }, MarkedBlock { context: 0, bci: 14 });
+    assert_eq!(polls(Marked::Block(right), Some(other)), Fits);
+    assert_eq!(polls(Marked::Block(other), Some(right)), Fits);
+    assert_eq!(polls(Marked::Block(other), None), WrongBlock);
     // A bytecode that does not branch cannot poll.
     assert_eq!(verdict((AT_G, set), StateKind::Inside, block(0, 4)), WrongBci);
 }
@@ -267,7 +277,7 @@ fn report(image: &VmImage, states: &[(StateKind, Marked)], blocks: &[RanBlock]) 
         let info = ThreadInfo { tid: Tid(tid), java_tid: 1, name: format!("t{tid}"), started: Tsc(tid.into()) };
         let mut observer = collector.thread(&info);
         for &(kind, marked) in states {
-            let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind, marked };
+            let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind, marked, held: None };
             observer.reached(&state, 100);
             observer.reached(&state, 200);
         }

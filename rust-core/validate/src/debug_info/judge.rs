@@ -196,6 +196,7 @@ impl<'a> Judge<'a> {
     /// The blocks in which control may be.
     fn marked(&self, n: &NMethod, s: &ReachedState) -> Vec<Marked> {
         let mut all = vec![s.marked];
+        all.extend(s.held.map(Marked::Block));
         let stopped = matches!(s.kind, StateKind::Stopped(_) | StateKind::Resumed { .. });
         // C2 places the markers of a machine block at its start. Those before the instruction
         // may have happened, as far as only markers say.

@@ -86,8 +86,8 @@ impl<'a> Layouts<'a> {
         match marked {
             Marked::Unknown(_) => None,
             Marked::Entry => {
-                let root = FramePosition { method: n.method?, bci: None };
-                let mut at = self.of(vec![FramePosition { bci: Some(0), ..root }]);
+                let root = FramePosition { method: n.method?, bci: n.osr_bci };
+                let mut at = self.of(vec![FramePosition { bci: root.bci.or(Some(0)), ..root }]);
                 at.frames = vec![root];
                 Some(at)
             }

@@ -41,8 +41,17 @@ pub(crate) fn needs_state(stub: &CodeVersion) -> bool {
 /// whose state is not that of their return address: C1 records the position of an `athrow`
 /// before the call that throws (`LIR_Assembler::throw_op`).
 fn is_leaf(stub: &str) -> bool {
-    const LEAVES: [&str; 6] =
-        ["fpu2long", "slow_subtype_check", "handle_exception", "forward_exception", "unwind_exception", "dtrace"];
+    const LEAVES: [&str; 8] = [
+        "fpu2long",
+        "slow_subtype_check",
+        "handle_exception",
+        "forward_exception",
+        "unwind_exception",
+        "dtrace",
+        "monitorexit",
+        // G1's `g1_pre_barrier_slow` and `g1_post_barrier_slow`.
+        "_barrier_slow",
+    ];
     LEAVES.iter().any(|name| stub.contains(name))
 }
 
@@ -67,9 +76,10 @@ pub(crate) fn can_do(method: Option<&Method>, (bci, opcode): (Option<u16>, Optio
         // An intrinsic or a concatenation of strings does what other bytecodes do elsewhere.
         Deed::Enters(_) if opcode.transfer() == Transfer::Invoke => true,
         Deed::Enters(stub) => enters(stub, opcode),
+        // The poll before a return has no state (`C1SafepointPollStub`, `C2SafepointPollStub`).
         Deed::Polls => matches!(
             opcode.transfer(),
-            Transfer::If | Transfer::Goto | Transfer::Switch | Transfer::Return | Transfer::Jsr | Transfer::Ret
+            Transfer::If | Transfer::Goto | Transfer::Switch | Transfer::Jsr | Transfer::Ret
         ),
         Deed::MayFault => may_fault(opcode),
     }
@@ -105,6 +115,10 @@ fn enters(stub: &str, opcode: Opcode) -> bool {
     rows.peek().is_none() || rows.any(|(_, opcodes)| opcodes.contains(&opcode.0))
 }
 
+const BRANCHES: &[u8] = &[
+    153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 198, 199, 200,
+    201,
+];
 const LDC: [u8; 3] = [18, 19, 20];
 const NEW: u8 = 187;
 const CHECKCAST: u8 = 192;
@@ -123,6 +137,7 @@ const STUBS: &[(&str, &[u8])] = &[
     ("monitorenter", &[194]),
     ("complete_monitor_locking", &[194]),
     ("monitorexit", &[195, 172, 173, 174, 175, 176, 177]),
+    ("counter_overflow", BRANCHES),
     ("resolve_", &[]),
     ("ic_miss", &[]),
     ("wrong_method", &[]),

@@ -217,7 +217,10 @@ impl DebugInfoReport {
             not_judged,
             found: 0,
             findings: Vec::new(),
-            debug_non_safepoints: nmethods.into_iter().any(|n| !n.approximate.is_empty()),
+            // C1's code has one for its handlers, without a scope, in any case.
+            debug_non_safepoints: nmethods
+                .into_iter()
+                .any(|n| n.approximate.iter().any(|p| p.scope.is_some())),
             samples,
             sampled_methods,
         };
