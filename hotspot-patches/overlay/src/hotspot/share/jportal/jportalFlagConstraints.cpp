@@ -15,7 +15,6 @@
  * version 2 for more details (a copy is included in the LICENSE file that
  * accompanied this code).
  */
-#include "precompiled.hpp"
 
 #include "precompiled.hpp"
 #include "jportal/jportalFlagConstraints.hpp"
