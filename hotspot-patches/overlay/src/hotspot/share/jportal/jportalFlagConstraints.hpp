@@ -15,7 +15,6 @@
  * version 2 for more details (a copy is included in the LICENSE file that
  * accompanied this code).
  */
-#include "precompiled.hpp"
 
 #ifndef SHARE_JPORTAL_JPORTALFLAGCONSTRAINTS_HPP
 #define SHARE_JPORTAL_JPORTALFLAGCONSTRAINTS_HPP
