@@ -24,6 +24,7 @@ mod load;
 mod markers;
 mod memory;
 mod mutate;
+mod pages;
 mod passthrough;
 mod perf;
 mod programs;
