@@ -19,6 +19,7 @@ pub mod load;
 pub mod mutate;
 pub mod neighbours;
 pub mod oracle;
+pub mod pages;
 pub mod peer;
 pub mod perf;
 pub mod place;

@@ -67,7 +67,7 @@ fn each_page_is_in_the_summary() {
 /// The arguments of each `jportal` command in a fence.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let command = |line: &str| {
-        let line = line.trim_start_matches("$ ").split(" #").next()?.trim();
+        let line = line.trim_start_matches("$ ").split(" #").next()?.split(" > ").next()?.trim();
         let rest = line.strip_prefix("build/bin/jportal ").or_else(|| line.strip_prefix("jportal "))?;
         // Output of the command itself begins with "jportal: ".
         Some(rest.split_whitespace().map(str::to_owned).collect())

@@ -25,6 +25,7 @@ mod load;
 mod markers;
 mod memory;
 mod mutate;
+mod pages;
 mod passthrough;
 mod perf;
 mod programs;
