@@ -166,6 +166,9 @@ pub(crate) struct BlockTraceArgs {
     /// Also times
     #[arg(long)]
     pub(crate) times: bool,
+    /// Also when the thread came to a core, and when and why it left
+    #[arg(long)]
+    pub(crate) switches: bool,
 }
 
 /// The form of static facts.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use jportal::ThreadInfo;
 use jportal::analyses::call_trace::{CallTraceAnalysis, Sites, TraceSink};
 use jportal::export::block_trace::{
@@ -17,6 +17,9 @@ use crate::args::{BlockFormat, BlockTraceArgs, CallTraceArgs, Classes};
 use crate::files::Folder;
 use crate::report::Subject;
 use crate::{CommandOutcome, decode};
+
+const NO_SWITCHES: &str =
+    "the capture has no records of when threads came to cores and left them; leave out --switches";
 
 /// The name of a thread's file, without its extension. The operating system reuses thread ids.
 fn file_name(thread: &ThreadInfo) -> String {
@@ -80,7 +83,12 @@ pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<CommandOutcome> {
     };
     let scope = |m: &jportal::Method| common.scope.selects(m, Classes::All);
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
-    let analysis = BlockTraceAnalysis::new(methods, inlined, options, scope, open)?;
+    let mut analysis = BlockTraceAnalysis::new(methods, inlined, options, scope, open)?;
+    if args.switches {
+        let switches = subject.capture.switches();
+        ensure!(!switches.are_unknown(), NO_SWITCHES);
+        analysis = analysis.switches(switches);
+    }
     let report = subject.run(common, analysis)?.analysis.finish().with_context(cannot)?;
     let (output, exact) = (&*args.output, report.exact);
     written(common, &ExportSummary { format: "block-trace", output, exact, report: Some(&report) })

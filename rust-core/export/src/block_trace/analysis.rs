@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jportal_analyses::Inlined;
 use jportal_analyses::block_trace::{Open, Step, Steps, StepsThread, Watch};
 use jportal_bytecode::{Method, MethodTable, Shapes};
-use jportal_flow::{Analysis, Enough, Event, Exclude, Provenance, ThreadInfo};
+use jportal_flow::{
+    Analysis, Departure, Enough, Event, Exclude, Provenance, SwitchSide, Switches, ThreadInfo,
+};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use super::format::{Format, Type};
@@ -63,6 +65,7 @@ pub struct BlockTraceAnalysis<F> {
     steps: Steps,
     scoped: bool,
     loads: Loads,
+    switches: Option<Switches>,
     options: BlockTraceOptions,
     open: F,
     error: Mutex<Option<Error>>,
@@ -91,7 +94,12 @@ where
         let shapes = Shapes::new(&methods);
         let steps = Steps::new(methods, scope, options.natives, options.exclude);
         let (error, threads) = (Mutex::default(), Vec::new());
-        Ok(Self { inlined, shapes, steps, scoped, loads, options, open, error, threads })
+        let switches = None;
+        Ok(Self { inlined, shapes, steps, scoped, loads, switches, options, open, error, threads })
+    }
+    /// The same, with marks for when the threads came to cores and left them.
+    pub fn switches(self, switches: Switches) -> Self {
+        Self { switches: Some(switches), ..self }
     }
     /// What was written.
     ///
@@ -120,6 +128,7 @@ impl<F> BlockTraceAnalysis<F> {
             times,
             scoped: self.scoped,
             loads: self.loads.are_known(),
+            switches: self.switches.is_some(),
             tid: info.tid.get(),
             java_tid: info.java_tid,
             started: info.started.get(),
@@ -138,6 +147,8 @@ pub struct BlockTraceThread {
     trace: ThreadTrace,
     /// The thread, by which its loads of classes are found.
     info: ThreadInfo,
+    /// Number of its switches that are in the file.
+    switched: usize,
 }
 
 impl<F> Analysis for BlockTraceAnalysis<F>
@@ -157,15 +168,17 @@ where
             watch: Watch::default(),
             trace: ThreadTrace { loads: self.loads.are_known().then_some(0), ..ThreadTrace::of(info) },
             info: info.clone(),
+            switched: 0,
         }
     }
     fn events(&self, thread: &mut BlockTraceThread, events: &[Event]) -> ControlFlow<Enough> {
-        let BlockTraceThread { out: stream, steps, watch, trace, info } = thread;
+        let BlockTraceThread { out: stream, steps, watch, trace, info, switched } = thread;
         for e in events {
             let Some(out) = stream else { return ControlFlow::Break(Enough::OfThread) };
             self.steps.event(steps, e, &mut |step, provenance| {
                 if let Step::Time(tsc) = step {
                     self.put_loads(out, trace, info, tsc);
+                    self.put_switches(out, (info, switched), tsc);
                 }
                 self.put(out, trace, step, provenance);
             });
@@ -178,10 +191,11 @@ where
         ControlFlow::Continue(())
     }
     fn merge(&mut self, thread: BlockTraceThread) {
-        let BlockTraceThread { out, mut steps, watch, mut trace, info } = thread;
+        let BlockTraceThread { out, mut steps, watch, mut trace, info, mut switched } = thread;
         let Some(mut out) = out else { return };
         self.steps.end(&mut steps, &mut |step, provenance| self.put(&mut out, &mut trace, step, provenance));
         self.put_loads(&mut out, &mut trace, &info, Tsc(u64::MAX));
+        self.put_switches(&mut out, (&info, &mut switched), Tsc(u64::MAX));
         trace.words = out.words();
         out.escape(kind::COMPLETE, &[Operand::Long(trace.words)]);
         match out.end() {
@@ -198,6 +212,20 @@ impl<F> BlockTraceAnalysis<F> {
         for class in self.loads.of(info, *before as usize, until) {
             out.word(self.options.format.load(class));
             *before += 1;
+        }
+    }
+    /// The switches before `until` that are not in the thread's file yet.
+    fn put_switches(&self, out: &mut Stream<Output>, (info, had): (&ThreadInfo, &mut usize), until: Tsc) {
+        for s in self.switches.iter().flat_map(|all| all.before(info, had, until)) {
+            let what = match s.side {
+                SwitchSide::Came { seen: true } => 0,
+                SwitchSide::Came { seen: false } => 1,
+                SwitchSide::Left(Some(Departure::Preempted)) => 2,
+                SwitchSide::Left(Some(Departure::Waited)) => 3,
+                SwitchSide::Left(None) => 4,
+            };
+            let core = Operand::Word(s.core.get().into());
+            out.escape(kind::SWITCH, &[core, Operand::Word(what), Operand::Long(s.tsc.get())]);
         }
     }
     fn put(&self, out: &mut Stream<Output>, trace: &mut ThreadTrace, step: Step<'_>, provenance: Provenance) {

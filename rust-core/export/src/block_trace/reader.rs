@@ -6,6 +6,8 @@ use std::io::{self, Read};
 
 use flate2::read::ZlibDecoder;
 use jportal_analyses::block_trace::{Known, Left};
+use jportal_flow::{CoreSwitch, Departure, SwitchSide};
+use jportal_units::{Core, Tsc};
 
 use super::format::{Format, Type};
 use super::record::{BlockTraceRecord, HEAD, Header, Mark, Receiver, kind};
@@ -263,6 +265,18 @@ impl Operands<'_> {
             kind::TIME => Mark::Time { tsc: self.long()? },
             kind::NO_BLOCKS => Mark::NoBlocks { method: self.method()?, bytecodes: self.long()? },
             kind::AT => Mark::At { method: self.method()?, bci: self.bci()? },
+            kind::SWITCH => {
+                let core = Core(u32::try_from(self.word()?).ok()?);
+                let side = match self.word()? {
+                    0 => SwitchSide::Came { seen: true },
+                    1 => SwitchSide::Came { seen: false },
+                    2 => SwitchSide::Left(Some(Departure::Preempted)),
+                    3 => SwitchSide::Left(Some(Departure::Waited)),
+                    4 => SwitchSide::Left(None),
+                    _ => return None,
+                };
+                Mark::Switch(CoreSwitch { tsc: Tsc(self.long()?), core, side })
+            }
             _ => Mark::Other { kind, words: self.words.to_vec() },
         })
     }

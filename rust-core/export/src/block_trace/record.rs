@@ -3,6 +3,7 @@
 //! What a block trace contains.
 
 use jportal_analyses::block_trace::{Known, Left};
+use jportal_flow::CoreSwitch;
 
 use super::format::Format;
 
@@ -26,6 +27,8 @@ pub struct Header {
     /// Whether there are loads of classes. The capture of another trace does not say when classes
     /// were loaded.
     pub loads: bool,
+    /// Whether there are marks for switches.
+    pub switches: bool,
     /// OS thread id.
     pub tid: u32,
     /// `java.lang.Thread.getId()`, 0 if unknown.
@@ -45,8 +48,16 @@ pub(super) const HEAD: usize = 48;
 
 impl Header {
     fn flags(&self) -> u32 {
-        let all =
-            [self.zlib, self.receivers, self.natives, self.unwinds, self.times, self.scoped, self.loads];
+        let all = [
+            self.zlib,
+            self.receivers,
+            self.natives,
+            self.unwinds,
+            self.times,
+            self.scoped,
+            self.loads,
+            self.switches,
+        ];
         (0..).zip(all).map(|(bit, set)| u32::from(set) << bit).sum()
     }
     /// The header's bytes.
@@ -86,6 +97,7 @@ impl Header {
             times: set(4),
             scoped: set(5),
             loads: set(6),
+            switches: set(7),
             tid: u32_at(16)?,
             methods: u32_at(20)?,
             java_tid: u64_at(24)?,
@@ -224,6 +236,8 @@ pub enum Mark {
         /// The bytecode that began.
         bci: u16,
     },
+    /// The thread came to a core, or left it.
+    Switch(CoreSwitch),
     /// A mark of a later version.
     Other {
         /// Its kind.
@@ -248,4 +262,5 @@ pub(super) mod kind {
     pub(crate) const TIME: u8 = 10;
     pub(crate) const NO_BLOCKS: u8 = 11;
     pub(crate) const AT: u8 = 12;
+    pub(crate) const SWITCH: u8 = 13;
 }

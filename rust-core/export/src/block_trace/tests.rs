@@ -9,8 +9,11 @@ use jportal_analyses::Inlined;
 use jportal_analyses::select::is_application;
 use jportal_bytecode::{Class, ClassLoad, Method, MethodTable, testing::method};
 use jportal_flow::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, projected, recovered};
-use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Orphan, ThreadInfo, Tier};
-use jportal_units::{Bci, MethodId, Tid, Tsc};
+use jportal_flow::{
+    Cause, CoreSwitch, Departure, Entry, Event, EventKind, Exclude, Exit, Orphan, SwitchSide, Switches,
+    ThreadInfo, Tier,
+};
+use jportal_units::{Bci, Core, MethodId, Tid, Tsc};
 
 use super::example::{F, Files, G, H, INIT, MAIN, flow, methods};
 use super::*;
@@ -393,4 +396,54 @@ fn loads_of_classes() {
                     1,,a/A,33,,?,,\n\
                     2,,a/B,33,1,1 2,1,20\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn switches_between_events() {
+    let sides = [
+        SwitchSide::Came { seen: false },
+        SwitchSide::Left(Some(Departure::Preempted)),
+        SwitchSide::Came { seen: true },
+        SwitchSide::Left(Some(Departure::Waited)),
+        SwitchSide::Left(None),
+    ];
+    let switches: Vec<CoreSwitch> = (1..)
+        .zip(sides)
+        .map(|(n, side)| CoreSwitch { tsc: Tsc((n << 40) + 10), core: Core(n as u32), side })
+        .collect();
+    let time = |n: u64| Event::decoded(EventKind::Time(Tsc((n << 40) + 10)));
+    let [zero, eight, nine] = [0, 8, 9].map(|bci| bytecode(0, bci));
+    // The times are those of switches: a switch precedes only what is later.
+    let events = [enter(0), time(1), zero, time(3), eight, nine, leave(0)];
+    let all = || Switches::new(switches.iter().map(|s| ((Tid(1), Tsc(0)), *s)));
+    for format in [Format::Jbi32, Format::Jbi64] {
+        let mut t = MethodTable::default();
+        t.push(method("f", jportal_bytecode::testing::BRANCHY));
+        let options = BlockTraceOptions { format, ..BlockTraceOptions::default() };
+        let files = Files::default();
+        let to = files.clone();
+        let open = move |info: &ThreadInfo| Ok(to.create(&info.tid.get().to_string()));
+        let trace = BlockTraceAnalysis::new(Arc::new(t), Arc::default(), options, |_| true, open);
+        let mut trace = trace.unwrap().switches(all());
+        feed(&mut trace, 1, &events);
+        feed(&mut trace, 2, &events[..1]);
+        assert!(trace.finish().unwrap().exact);
+        let file = files.get("1");
+        assert!(Reader::new(&file[..]).unwrap().header().switches);
+        let mark = |n: usize| BlockTraceRecord::Mark(Mark::Switch(switches[n]));
+        let expected = [
+            start(0),
+            block(0, 0),
+            mark(0),
+            mark(1),
+            block(0, 2),
+            block(0, 3),
+            end(0),
+            mark(2),
+            mark(3),
+            mark(4),
+        ];
+        assert_eq!(read(&file), expected);
+        assert_eq!(read(&files.get("2")), [start(0)], "thread 2 has no switches");
+    }
 }
