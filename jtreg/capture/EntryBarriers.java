@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary A concurrent collector disarms the entry barrier of each nmethod in each cycle. That makes
- *          no records: the number of patches does not grow with the number of collections.
+ * @summary A concurrent collector disarms the entry barrier of each nmethod in each cycle. That
+ *          makes no records: the number of patches does not grow with that of collections.
  * @library /lib
  * @build jportal.test.*
  * @run driver EntryBarriers

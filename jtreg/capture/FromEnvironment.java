@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary -XX:+JPortal in JAVA_TOOL_OPTIONS, which child processes inherit: a VM that cannot record
- *          warns on standard error and runs; one that can, records.
+ * @summary -XX:+JPortal in JAVA_TOOL_OPTIONS, which child processes inherit: a VM that cannot
+ *          record warns on standard error and runs; one that can, records.
  * @library /lib
  * @build jportal.test.*
  * @run driver FromEnvironment
@@ -47,7 +47,7 @@ public class FromEnvironment {
                 CaptureFile.readWhole(capture);
             }
         }
-        // Whoever asks on the command line is told by the exit status.
+        // On the command line it is an error.
         Vm.java(directory, Vm.withTestClasses("-XX:+JPortal", "-XX:JPortalSource=emulated", "FromEnvironment$Program")).exits(1);
         // A wrong value is an error wherever it stands.
         run(directory, "JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=hardware").exits(1);
@@ -60,7 +60,7 @@ public class FromEnvironment {
         Check.contains(result.err(), "does not record", "warning");
         Check.contains(result.err(), remedy, "warning");
         try (var files = Files.list(directory)) {
-            Check.equal(List.of(), files.toList(), "files left behind");
+            Check.equal(List.of(), files.toList(), "files that are left");
         }
     }
 

@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary A class that is unloaded makes one record, which stands for its methods; their entry stubs
- *          are used again, and later calls run the right methods.
+ * @summary A class that is unloaded makes one record, which stands for its methods; their entry
+ *          stubs are used again, and later calls run the right methods.
  * @library /lib
  * @build jportal.test.*
  * @run driver/timeout=300 Unloading

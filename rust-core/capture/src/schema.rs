@@ -343,7 +343,7 @@ constants! {
             C1: u8 = 1;
             /// C2.
             C2: u8 = 2;
-            /// A compiler behind JVMCI, such as Graal. It writes no path markers. A value that a
+            /// A compiler that uses JVMCI, such as Graal. It writes no path markers. A value that a
             /// reader does not know means the same: a compiler that only debug info describes.
             JVMCI: u8 = 3;
         }

@@ -168,8 +168,8 @@ class JPortalHooks : AllStatic {
   static void on_thread_start(Thread* t)             { if (JPortal) thread_start(t); }
   // The thread will not run Java code any more.
   static void on_thread_exit(JavaThread* t)          { if (JPortal) thread_exit(t); }
-  // java.lang.Thread.setName. Called by any thread, in the VM. 'thread' is the java.lang.Thread, which
-  // may not run.
+  // java.lang.Thread.setName. Called by any thread, in the VM. 'thread' is the java.lang.Thread,
+  // which may not run.
   static void on_thread_renamed(jobject thread, jobject name) {
     if (JPortal) thread_renamed(thread, name);
   }

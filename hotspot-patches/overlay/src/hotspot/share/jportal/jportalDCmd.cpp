@@ -52,7 +52,7 @@ bool JPortalControlDCmd::may_name_file(DCmdSource source, DCmdArgument<char*>& f
 JPortalStartDCmd::JPortalStartDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
     _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
-          "the capture is that of -XX:JPortalFile, with a number behind it from the second recording on. "
+          "the capture is that of -XX:JPortalFile, with a number after it from the second recording on. "
           "Not accepted over JMX.",
           "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
@@ -73,7 +73,7 @@ void JPortalStopDCmd::execute(DCmdSource source, TRAPS) {
 JPortalDumpDCmd::JPortalDumpDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
     _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
-          "that of -XX:JPortalFile, with .dump and a number behind it. Not accepted over JMX.", "STRING", false) {
+          "that of -XX:JPortalFile, with .dump and a number after it. Not accepted over JMX.", "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
 }
 

@@ -39,8 +39,8 @@ class JPortalControlDCmd : public DCmdWithParser {
  protected:
   // Whether JPortal is on. If it is off, prints how to turn it on.
   bool is_possible();
-  // Whether this source of commands may name a file. JMX may not: a remote client would choose where
-  // this process writes. Prints the refusal.
+  // Whether this source of commands may name a file. JMX may not: a remote client would choose
+  // where this process writes. Prints the refusal.
   bool may_name_file(DCmdSource source, DCmdArgument<char*>& file);
 
  public:

@@ -21,7 +21,8 @@
 
 #include "runtime/flags/jvmFlag.hpp"
 
-// The constraints of flags whose values are words. The VM checks them when it has parsed its arguments.
+// The constraints of flags whose values are words. The VM checks them when it has parsed its
+// arguments.
 #define JPORTAL_CONSTRAINTS(f)               \
   f(ccstr, JPortalSourceConstraintFunc)      \
   f(ccstr, JPortalCodeCacheConstraintFunc)   \

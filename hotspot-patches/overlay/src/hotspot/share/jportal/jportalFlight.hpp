@@ -41,8 +41,8 @@ class JPortalFlight : AllStatic {
   static void dump(const char* file, outputStream* st, JavaThread* current);
   // For an event in the VM. Called by a thread that may wait. Logs the path or the failure.
   static void dump_because_of(const char* reason);
-  // For a call that was slow. Called by a thread in _thread_in_Java, so it neither waits nor logs: a
-  // thread of the recorder dumps, and logs the outcome.
+  // For a call that was slow. Called by a thread in _thread_in_Java, so it neither waits nor logs:
+  // a thread of the recorder dumps, and logs the outcome.
   static void dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended);
 };
 

@@ -77,11 +77,11 @@ class JPortalMethodStubTable : AllStatic {
   static void    export_stub(Method* m);
   // The target of the stub at 'entry'; 'entry' itself if it is no stub.
   static address target_of(address entry);
-  // Frees the stub at 'entry', if it is one: from now on it traps. The caller has committed the record
-  // MethodFreed.
+  // Frees the stub at 'entry', if it is one: from now on it traps. The caller has committed the
+  // record MethodFreed.
   static void    release(address entry);
-  // Frees the stubs of all these methods, which lose their entries. The caller has committed the record
-  // ClassUnloaded.
+  // Frees the stubs of all these methods, which lose their entries. The caller has committed the
+  // record ClassUnloaded.
   static void    release_all(Array<Method*>* methods);
 };
 

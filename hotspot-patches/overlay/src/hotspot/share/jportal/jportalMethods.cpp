@@ -319,8 +319,8 @@ void JPortalHooks::class_defined(InstanceKlass* ik) {
   }
 }
 
-// The record stands for all methods of the class. It precedes the release of their stubs, which other
-// methods may use from then on.
+// The record stands for all methods of the class. It precedes the release of their stubs, which
+// other methods may use from then on.
 void JPortalHooks::class_unloaded(InstanceKlass* ik) {
   if (JPortalRecording::is_on()) {
     JPortalClassUnloaded r;

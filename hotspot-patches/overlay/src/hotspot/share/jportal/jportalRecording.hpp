@@ -62,9 +62,9 @@ class JPortalRecording : AllStatic {
   // is_on() becomes false, unless the next recording is on already.
   static void refused(int number) { Atomic::cmpxchg(&_on, number, 0); }
 
-  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. On failure it exits
-  // the VM with a message; if -XX:+JPortal came from the environment, it warns and sets the flag to
-  // false.
+  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. On failure it
+  // exits the VM with a message; if -XX:+JPortal came from the environment, it warns and sets the
+  // flag to false.
   static void start_with_vm();
   // The address space of the code cache is reserved. Maps a memfd over it if -XX:JPortalCodeCache
   // wants that; returns whether it did. All of the memfd is committed.

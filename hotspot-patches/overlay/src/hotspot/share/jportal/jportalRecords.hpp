@@ -215,7 +215,7 @@ struct JPortalCompilers : AllStatic {
   static const u1 C1 = 1u;
   // C2.
   static const u1 C2 = 2u;
-  // A compiler behind JVMCI, such as Graal. It writes no path markers. A value that a
+  // A compiler that uses JVMCI, such as Graal. It writes no path markers. A value that a
   // reader does not know means the same: a compiler that only debug info describes.
   static const u1 JVMCI = 3u;
 };
