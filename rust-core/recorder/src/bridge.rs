@@ -127,8 +127,8 @@ mod ffi {
         /// thread, method, TSC at its beginning and end. Returns 0, or a code. With a slow call
         /// it returns when the windows are copied, after at most 50 ms (20 s with the emulated
         /// unit), and another thread writes the dump; otherwise when the dump is complete, after at
-        /// most 20 s. An existing file is never replaced: a `path` that ends in a number becomes the
-        /// next free one.
+        /// most 20 s. An existing file is never replaced: a `path` that ends in a number becomes
+        /// the next free one.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
@@ -200,7 +200,7 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
         let started = unsafe { to_config(config) }.and_then(Recorder::start);
         match started.map(Arc::new) {
             Ok(recorder) => {
-                // The lock is held for this one exchange only: `recorder_emergency` may wait for it.
+                // The lock is held for this exchange only: `recorder_emergency` may wait for it.
                 let before = RECORDER.write().unwrap_or_else(PoisonError::into_inner).replace(recorder);
                 drop(before);
                 0
