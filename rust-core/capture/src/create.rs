@@ -41,11 +41,11 @@ pub fn create(path: &Path, earlier: Earlier, uid: u32) -> Result<(File, PathBuf)
     }
     let what = match kind_of(path, uid)? {
         None => return create_once_more(path),
-        Some(Found::Capture) if ring_file::is_live(path)? => {
+        Some(Occupant::Capture) if ring_file::is_live(path)? => {
             return Err(Error::Live { path: path.to_owned() });
         }
-        Some(Found::Capture) => "it is an earlier capture",
-        Some(Found::Other(what)) => return Err(Error::Foreign { path: path.to_owned(), what }),
+        Some(Occupant::Capture) => "it is an earlier capture",
+        Some(Occupant::Other(what)) => return Err(Error::Foreign { path: path.to_owned(), what }),
     };
     match earlier {
         Earlier::Rename => {
@@ -93,14 +93,14 @@ fn create_once_more(path: &Path) -> Result<(File, PathBuf), Error> {
     Ok((create_new(path)?.ok_or_else(foreign)?, path.to_owned()))
 }
 
-enum Found {
+enum Occupant {
     Capture,
     /// In words.
     Other(&'static str),
 }
 
 /// What has the name; `None`: nothing. Follows no link and waits for no reader of a pipe.
-fn kind_of(path: &Path, uid: u32) -> Result<Option<Found>, Error> {
+fn kind_of(path: &Path, uid: u32) -> Result<Option<Occupant>, Error> {
     let open = |source| Error::Open { path: path.to_owned(), source };
     let meta = match std::fs::symlink_metadata(path) {
         Ok(meta) => meta,
@@ -119,11 +119,11 @@ fn kind_of(path: &Path, uid: u32) -> Result<Option<Found>, Error> {
     } else if meta.uid() != uid {
         "it belongs to another user"
     } else if is_capture(path).map_err(open)? {
-        return Ok(Some(Found::Capture));
+        return Ok(Some(Occupant::Capture));
     } else {
         "it is no capture"
     };
-    Ok(Some(Found::Other(what)))
+    Ok(Some(Occupant::Other(what)))
 }
 
 /// Whether the regular file at `path` begins as a capture does. If it has been replaced
@@ -150,8 +150,8 @@ fn keep_old(path: &Path, uid: u32) -> Result<(), Error> {
     old.push(".old");
     let old = PathBuf::from(old);
     match kind_of(&old, uid)? {
-        None | Some(Found::Capture) => {}
-        Some(Found::Other(what)) => return Err(Error::Foreign { path: old, what }),
+        None | Some(Occupant::Capture) => {}
+        Some(Occupant::Other(what)) => return Err(Error::Foreign { path: old, what }),
     }
     std::fs::rename(path, &old).map_err(|source| Error::Open { path: old, source })
 }

@@ -216,7 +216,7 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
         });
         match started.map(Arc::new) {
             Ok(recorder) => {
-                // The lock is held for this one exchange only: `recorder_emergency` may wait for it.
+                // The lock is held for this exchange only: `recorder_emergency` may wait for it.
                 let before = RECORDER.write().unwrap_or_else(PoisonError::into_inner).replace(recorder);
                 drop(before);
                 0

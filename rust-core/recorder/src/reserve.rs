@@ -19,12 +19,12 @@ const SIZE: usize = 512 << 10;
 const LARGEST: usize = 32 << 10;
 
 #[repr(align(4096))]
-struct Bytes(UnsafeCell<[u8; SIZE]>);
+struct ReserveBytes(UnsafeCell<[u8; SIZE]>);
 
 // SAFETY: each byte is handed out once, by the atomic counter in `take`.
-unsafe impl Sync for Bytes {}
+unsafe impl Sync for ReserveBytes {}
 
-static BYTES: Bytes = Bytes(UnsafeCell::new([0; SIZE]));
+static BYTES: ReserveBytes = ReserveBytes(UnsafeCell::new([0; SIZE]));
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicBool = AtomicBool::new(false);
 

@@ -160,9 +160,9 @@ impl Session {
         done
     }
 
-    /// A copy of the capture at `path` or, if that exists, at the next free number, with a writer that continues it. `None` while the
-    /// capture lacks metadata up to `mark` or ends inside a record. Other threads continue to
-    /// write meanwhile.
+    /// A copy of the capture at `path` or, if that exists, at the next free number, with a writer
+    /// that continues it. `None` while the capture lacks metadata up to `mark` or ends inside a
+    /// record. Other threads continue to write meanwhile.
     pub(crate) fn copy_at(
         &self,
         path: &Path,

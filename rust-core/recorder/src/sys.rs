@@ -140,8 +140,8 @@ pub(crate) fn file_size_limit() -> Option<u64> {
 }
 
 /// An empty file that is in no file system and that no child process inherits, and that can be
-/// sealed ([`seal_code`]). It cannot be executed as a program, as `vm.memfd_noexec` requires; mapping
-/// it as code is still possible.
+/// sealed ([`seal_code`]). It cannot be executed as a program, as `vm.memfd_noexec` requires;
+/// mapping it as code is still possible.
 pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     let mut made = -1;
     // Linux before 6.3 does not know the second flag.

@@ -31,7 +31,7 @@ pub(crate) enum Cargo {
 }
 
 impl<T> Turns<T> {
-    pub(crate) fn take(&self, cargo: Cargo) -> Turn<'_, T> {
+    pub(crate) fn take(&self, cargo: Cargo) -> WriterTurn<'_, T> {
         let mut queue = lock(&self.queue);
         match cargo {
             Cargo::Metadata => {
@@ -49,7 +49,7 @@ impl<T> Turns<T> {
         }
         queue.taken = true;
         drop(queue);
-        Turn { turns: self, value: lock(&self.value) }
+        WriterTurn { turns: self, value: lock(&self.value) }
     }
 
     /// Whether a thread has its turn at present.
@@ -59,24 +59,24 @@ impl<T> Turns<T> {
 }
 
 /// The turn of the thread that has it.
-pub(crate) struct Turn<'a, T> {
+pub(crate) struct WriterTurn<'a, T> {
     turns: &'a Turns<T>,
     value: MutexGuard<'a, T>,
 }
 
-impl<T> Deref for Turn<'_, T> {
+impl<T> Deref for WriterTurn<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
     }
 }
-impl<T> DerefMut for Turn<'_, T> {
+impl<T> DerefMut for WriterTurn<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-impl<T> Drop for Turn<'_, T> {
+impl<T> Drop for WriterTurn<'_, T> {
     /// The next thread may wait for `value` for a moment, until this guard is gone entirely.
     fn drop(&mut self) {
         let mut queue = lock(&self.turns.queue);

@@ -101,6 +101,9 @@ pub(crate) struct CoreWindow {
 /// A PSB of the window: its position and time.
 type Psb = (u64, u64);
 
+/// Stays in order, each with the position of its first byte.
+type Owners = VecDeque<(u64, Stay)>;
+
 impl Keeper {
     /// Keeps the last `keep` bytes of the AUX ring of `core`, whose unit is stopped.
     pub(crate) fn new(core: u32, aux: &Consumer, keep: u64, since: u64) -> Self {
@@ -202,7 +205,7 @@ impl Keeper {
 
     /// The PSB at which the window begins, and the stays that wrote the bytes after it: in
     /// order, each with the position of its first byte.
-    fn owners(&mut self, psbs: Vec<Psb>) -> Result<(Option<Psb>, VecDeque<(u64, Stay)>), Error> {
+    fn owners(&mut self, psbs: Vec<Psb>) -> Result<(Option<Psb>, Owners), Error> {
         let mut owners = VecDeque::new();
         let Some(&first) = psbs.first() else { return Ok((None, owners)) };
         owners.try_reserve(self.stays.len()).map_err(|_| no_memory::<(u64, Stay)>(self.stays.len()))?;
@@ -240,7 +243,7 @@ impl Keeper {
         mut trace: Vec<u8>,
         begin: u64,
         start: Option<Psb>,
-        owners: VecDeque<(u64, Stay)>,
+        owners: Owners,
     ) -> Result<CoreWindow, Error> {
         let last = self.stays.back().map_or(self.since, Stay::ended);
         let (from, known) = start.unwrap_or((self.head, last));

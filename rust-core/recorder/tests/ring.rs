@@ -267,7 +267,7 @@ fn the_file_has_the_documented_layout() {
     assert_eq!(u32::from_le_bytes(file[12..16].try_into().unwrap()), states::CRASHED);
 }
 
-/// Killed VMs leave files behind. Their captures may need them, but the memory has a limit.
+/// Killed VMs leave files. Their captures may need them, but the memory has a limit.
 #[test]
 fn of_the_rings_of_dead_vms_the_newest_are_kept() {
     let place = RingFolder::new();
