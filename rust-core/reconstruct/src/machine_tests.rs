@@ -258,7 +258,7 @@ pub(crate) fn code_steps(vm: &Vm, script: &Script) -> Vec<(usize, CodeStep)> {
     let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
     let [mut with, without] = [true, false].map(|codes| {
         let mut machine = Machine::new(&shared);
-        machine.codes = codes;
+        (machine.codes, machine.automatic) = (codes, !codes);
         script.0.iter().for_each(|i| machine.item(i));
         machine.out
     });
