@@ -94,7 +94,7 @@ impl Recording {
     pub fn machine_flow(&self, core: Core, listener: &mut dyn MachineListener) -> Result<(), Error> {
         let wants_more = Cell::new(true);
         let turns = self.turns().remove(&core.0).unwrap_or_default();
-        let mut stream = CoreStream::with(self, core, turns, true);
+        let mut stream = CoreStream::deciding(self, core, turns);
         let mut check = Listening { listener, wants_more: &wants_more };
         while wants_more.get() && stream.next_checked(&mut check)?.is_some() {}
         Ok(())
@@ -108,7 +108,7 @@ pub(crate) fn send(
     turns: Vec<Turn>,
     to: &jportal_flow::Sender<Result<Batch, Error>>,
 ) {
-    let mut stream = CoreStream::new(recording, core, turns);
+    let mut stream = CoreStream::new(recording, core, turns, false);
     while let Some(batch) = stream.next().transpose() {
         let weight = batch.as_ref().map_or(1, Batch::weight);
         let failed = batch.is_err();
@@ -153,7 +153,7 @@ fn checked(
     }
     let peer = Peer::new(&mut trace, pieces, &config(reader.header()), recording.history());
     let mut peer = peer.map_err(|e| Error::Libipt { core, message: e.to_string() })?;
-    let mut stream = CoreStream::with(recording, core, turns, true);
+    let mut stream = CoreStream::deciding(recording, core, turns);
     while let Some(batch) = stream.next_checked(&mut peer)? {
         if !to(batch) {
             break;
@@ -226,11 +226,16 @@ pub(crate) fn config(header: &Header) -> Config {
 }
 
 impl<'a> CoreStream<'a> {
-    pub(crate) fn new(recording: &'a Recording, core: Core, turns: Vec<Turn>) -> Self {
-        Self::with(recording, core, turns, false)
+    /// `step_by_step`: the decoder follows each branch by itself.
+    pub(crate) fn new(recording: &'a Recording, core: Core, turns: Vec<Turn>, step_by_step: bool) -> Self {
+        Self::with(recording, core, turns, Config { step_by_step, ..config(recording.reader().header()) })
     }
-    fn with(recording: &'a Recording, core: Core, turns: Vec<Turn>, record_decisions: bool) -> Self {
-        let config = Config { record_decisions, ..config(recording.reader().header()) };
+    /// Records the decisions on code.
+    fn deciding(recording: &'a Recording, core: Core, turns: Vec<Turn>) -> Self {
+        let config = Config { record_decisions: true, ..config(recording.reader().header()) };
+        Self::with(recording, core, turns, config)
+    }
+    fn with(recording: &'a Recording, core: Core, turns: Vec<Turn>, config: Config) -> Self {
         let mut decoder = CoreDecoder::new(config, recording.history());
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);

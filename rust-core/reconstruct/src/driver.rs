@@ -29,6 +29,9 @@ pub enum MachineDecoder {
     /// JPortal's own decoder.
     #[default]
     Own,
+    /// JPortal's own decoder, which keeps nothing that it has worked out: it follows each branch, and
+    /// what each block of compiled code does, anew. The flow is the same. Slow; one thread.
+    Reference,
     /// JPortal's own decoder and Intel's libipt, the reference, in lock-step. Any difference
     /// ends the decode with an error that names the place. Slow; needs the trace in memory.
     Libipt,
@@ -94,20 +97,23 @@ pub(crate) fn decode_watched(
     watcher: Option<&mut Watcher>,
 ) -> Result<DecodeSummary, Error> {
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
-    let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
+    let reference = options.native_decoder == MachineDecoder::Reference;
+    let mut shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
+    shared.automatic = !reference;
     let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
     let lanes = lanes.observed_by(options.observers.as_deref());
-    let jobs = options.jobs();
+    let jobs = if reference { 1 } else { options.jobs() };
     let ahead = match options.native_decoder {
         MachineDecoder::Libipt => Some(CHECKED.ok_or(Error::NoLibipt)?),
         MachineDecoder::Own if options.in_order && jobs > 1 => Some(batch::send as SendBatches),
-        MachineDecoder::Own => None,
+        MachineDecoder::Own | MachineDecoder::Reference => None,
     };
     if let Some(send) = ahead {
         return decode_ahead(recording, send, watcher, |crew| route(recording, lanes, crew, progress));
     }
     let mut turns = recording.turns();
-    let mut stream = |core: Core| CoreStream::new(recording, core, turns.remove(&core.0).unwrap_or_default());
+    let mut stream =
+        |core: Core| CoreStream::new(recording, core, turns.remove(&core.0).unwrap_or_default(), reference);
     if jobs == 1 || watcher.is_some() {
         let source = |core: Core| (core.0, BatchSource::Stream(Box::new(stream(core))));
         let mut crew = Alone::new(recording.cores().map(source).collect(), watcher);

@@ -38,6 +38,8 @@ pub(crate) struct Shared<'a> {
     pub positions: Positions,
     /// The unit infers the direction of a branch from the address at which control continued.
     pub sees_addresses_only: bool,
+    /// Blocks of compiled code are left to the automaton.
+    pub automatic: bool,
     /// The recording says where the VM's calls of Java code return. Without this, no stack is
     /// right.
     knows_upcalls: bool,
@@ -60,6 +62,7 @@ impl<'a> Shared<'a> {
             reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
             positions,
             sees_addresses_only,
+            automatic: true,
             knows_upcalls: image.interpreter.knows_upcalls(),
             silent: SilentCalls::new(image.table()),
         }
@@ -226,7 +229,7 @@ impl<'a> Machine<'a> {
             counters: ThreadCounters::default(),
             paths: Paths::default(),
             spare: Vec::new(),
-            automatic: true,
+            automatic: shared.automatic,
             automaton: Box::default(),
             interned: 0,
             follows: None,
