@@ -381,7 +381,8 @@ schema! {
             /// Method descriptor.
             signature: Str,
         }
-        /// Entry of the constant pool that bytecodes other than invokes refer to.
+        /// Entry of the constant pool that a field access, `new`, `anewarray`, `multianewarray`,
+        /// `checkcast`, `instanceof` or `ldc` refers to.
         PoolConstant {
             /// Its index, as it is in the operands of the bytecodes.
             index: u16,
@@ -574,8 +575,7 @@ schema! {
             lines: Vec<LineEntry>,
             /// Targets of the invoke bytecodes.
             invokes: Vec<InvokeTarget>,
-            /// Operands of the field accesses, `new`, `anewarray`, `multianewarray`, `checkcast`,
-            /// `instanceof` and `ldc` bytecodes; each index once.
+            /// What the other bytecodes refer to; each index once.
             constants: Option<Vec<PoolConstant>>,
         }
         /// A method got its own interpreter entry: the jump at `address` names it. The five

@@ -35,9 +35,9 @@ pub fn write_methods(methods: &MethodTable, out: &mut dyn Write) -> Result<(), E
     Ok(())
 }
 
-/// Writes the classes of a recording as CSV: number, loader, name (internal), access flags, number of
-/// the superclass, numbers of the interfaces, separated by spaces, thread that loaded it (OS id) and
-/// time of the load (TSC). What is not known is empty; interfaces that are not known are `?`.
+/// Writes the classes of a recording as CSV: number, loader, name (internal), access flags, number
+/// of the superclass, numbers of the interfaces, separated by spaces, thread that loaded it (OS id)
+/// and time of the load (TSC). What is not known is empty; interfaces that are not known are `?`.
 ///
 /// # Errors
 /// If the output cannot be written.

@@ -274,7 +274,8 @@ struct JPortalInvokeTarget {
   }
 };
 
-// Entry of the constant pool that bytecodes other than invokes refer to.
+// Entry of the constant pool that a field access, `new`, `anewarray`, `multianewarray`,
+// `checkcast`, `instanceof` or `ldc` refers to.
 struct JPortalPoolConstant {
   // Its index, as it is in the operands of the bytecodes.
   u2 index;
@@ -588,7 +589,7 @@ struct JPortalMethodDefined {
   // list exceptions: JPortalExceptionEntry. Exception table.
   // list lines: JPortalLineEntry. Line number table.
   // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes.
-  // list constants: JPortalPoolConstant. Operands of the field accesses, `new`, `anewarray`, `multianewarray`, `checkcast`, `instanceof` and `ldc` bytecodes; each index once.
+  // list constants: JPortalPoolConstant. What the other bytecodes refer to; each index once.
 
   void write(JPortalBuffer* b) const {
     b->put_u8(method);
