@@ -18,6 +18,7 @@ mod flight;
 mod identity;
 mod idioms;
 mod jacoco;
+mod jit;
 mod jobs;
 mod live;
 mod load;
