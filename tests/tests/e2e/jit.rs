@@ -94,8 +94,8 @@ fn reported(report: &Value) -> LogLines {
     all
 }
 
-/// Compilations, levels, states and traps are those of the log of the same run. A capture from which
-/// a record was dropped is found out.
+/// Compilations, levels, states and traps are those of the log of the same run. A record that is
+/// missing in a capture is noticed.
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn decisions_are_those_of_hotspots_log() {

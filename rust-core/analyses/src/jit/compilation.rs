@@ -130,8 +130,7 @@ impl Compilations {
     }
 }
 
-/// Makes one frame of those that cannot be told apart by the calls that lead to them. Returns the
-/// inlined calls.
+/// Makes one frame of those that the same calls lead to. Returns the inlined calls.
 fn merge_frames(compilation: &mut Compilation) -> HashMap<(u32, u16, MethodId), u32> {
     let mut calls = HashMap::new();
     let mut kept: Vec<u32> = Vec::new();
