@@ -676,7 +676,7 @@ fn rows_of_the_jit_fit() {
             position: Some((MethodId(0), 1)),
         }],
     };
-    let all = Arc::new(Compilations::new([1, 2, 3].map(compilation).into(), 0));
+    let all = Arc::new(CompilationTable::new([1, 2, 3].map(compilation).into(), 0));
     let mut jit = fed(JitAnalysis::new(methods(), Arc::default(), all).on_core(Arc::new(|_, t| t.get())));
     let code = |step| Event::decoded(EventKind::Code(step));
     let deoptimised = CodeStep::Deoptimised { code: CodeId(1), stop: Some(CodeStop::Call(9)) };

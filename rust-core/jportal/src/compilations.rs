@@ -3,7 +3,7 @@
 //! The compiled code of a recording, in the form that the analysis of the JIT compilers takes.
 
 use hashbrown::HashMap;
-use jportal_analyses::jit::{ChainFrame, CodeState, Compilation, Compilations, PlannedTrap};
+use jportal_analyses::jit::{ChainFrame, CodeState, Compilation, CompilationTable, PlannedTrap};
 use jportal_capture::schema::{compilers, nmethod_states};
 use jportal_flow::Tier;
 use jportal_reconstruct::TrapCall;
@@ -15,11 +15,11 @@ use crate::Capture;
 impl Capture {
     /// The compiled code: what it contains, and its life. Analyses that need it are those in
     /// [`crate::analyses::jit`].
-    pub fn compilations(&self) -> Compilations {
+    pub fn compilations(&self) -> CompilationTable {
         let image = self.recording().image();
         let traps = self.recording().trap_calls();
         let of = |version: &CodeVersion| Some(compilation(version, version.nmethod()?, &traps));
-        Compilations::new(image.codes().iter().filter_map(of).collect(), image.stray_states)
+        CompilationTable::new(image.codes().iter().filter_map(of).collect(), image.stray_states)
     }
 }
 

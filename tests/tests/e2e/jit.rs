@@ -12,17 +12,17 @@ use jportal_tests::process;
 use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 
 /// Compile id and whether it is one for on-stack replacement.
-type Id = (u64, bool);
+type LogId = (u64, bool);
 
 /// Compilation, innermost method and bci, reason.
-type Trap = (Id, String, i64, String);
+type Trap = (LogId, String, i64, String);
 
 /// What the lines of a log say.
 #[derive(Debug, Default, PartialEq)]
 struct LogLines {
     /// With their levels.
-    nmethods: BTreeMap<Id, u64>,
-    not_entrant: BTreeSet<Id>,
+    nmethods: BTreeMap<LogId, u64>,
+    not_entrant: BTreeSet<LogId>,
     traps: BTreeMap<Trap, u64>,
 }
 
@@ -32,7 +32,7 @@ fn attribute<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     rest.split('\'').next()
 }
 
-fn id(line: &str) -> Id {
+fn id(line: &str) -> LogId {
     let number = attribute(line, "compile_id").and_then(|id| id.parse().ok());
     (
         number.unwrap_or_else(|| panic!("no compile id: {line}")),
