@@ -90,6 +90,16 @@ pub enum Fault {
     /// The record of the VM's call stub and its return address is missing. An older VM that was
     /// killed before it wrote the record leaves such a capture.
     DropCallStub,
+    /// The n-th record of compiled code of the test programs is missing.
+    DropNMethod {
+        /// The index of the record, from 0.
+        n: usize,
+    },
+    /// The n-th record of a change of state of compiled code is missing.
+    DropState {
+        /// The index of the record, from 0.
+        n: usize,
+    },
 }
 
 /// A prefix for names: a line that imitates a line of the output, a colour, and a switch to
@@ -291,6 +301,18 @@ impl Planter {
             (Record::NMethodInstalled(nmethod), Fault::FlipReexecute { n }) => {
                 if let Some(at) = self.call(nmethod, n, "has the other reexecute bit") {
                     nmethod.pc_descs[at].flags ^= pc_flags::REEXECUTE;
+                }
+            }
+            (Record::NMethodInstalled(nmethod), Fault::DropNMethod { n }) if self.programs.own(nmethod) => {
+                if self.hit(n) {
+                    self.done = Some(format!("compilation {} is not recorded", nmethod.compile_id));
+                    return false;
+                }
+            }
+            (Record::NMethodStateChanged(change), Fault::DropState { n }) => {
+                if self.hit(n) {
+                    self.done = Some(format!("{:#x} stays in its state", change.nmethod));
+                    return false;
                 }
             }
             (record, Fault::DropCallStub) if names_call_stub(record) => {

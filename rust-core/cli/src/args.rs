@@ -18,8 +18,8 @@ pub(crate) use export::{
     TimelineArgs, TreeFileArgs, ViewArgs,
 };
 pub(crate) use report::{
-    BlocksArgs, CommonArgs, CoverageArgs, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs, ReportCommand,
-    ScopeArgs, TopArgs,
+    BlocksArgs, CommonArgs, CoverageArgs, JitArgs, JitList, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs,
+    ReportCommand, ScopeArgs, TopArgs,
 };
 pub(crate) use tree::{TreeArgs, TreeReportArgs};
 

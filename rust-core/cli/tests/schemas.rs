@@ -54,7 +54,7 @@ use common::{capture, jportal, json};
 const LINES: &str = "print-lines";
 
 /// The reports on any capture.
-const REPORTS: [&str; 9] = [
+const REPORTS: [&str; 10] = [
     "coverage",
     "hot-methods",
     "calls",
@@ -64,6 +64,7 @@ const REPORTS: [&str; 9] = [
     "polymorphism",
     "natives",
     "metrics",
+    "jit",
 ];
 
 fn root() -> PathBuf {
@@ -665,6 +666,56 @@ fn rows_of_calls_fit() {
     let latency = fed(latency.on_core(Arc::new(|_: &ThreadInfo, tsc: Tsc| tsc.get())));
     let latency = written("report-latency", &latency.report(9, Tsc(0), 1_000_000));
     assert!(len(&latency["slowest"]) == 3 && latency["methods"][0]["on_core"].is_object(), "{latency}");
+}
+
+#[test]
+fn rows_of_the_jit_fit() {
+    use jportal::analyses::jit::*;
+    use jportal::flow::{CodeStep, CodeStop};
+    use jportal::units::CodeId;
+    let frame = |parent, call_bci, method| ChainFrame { parent, call_bci, method: Some(MethodId(method)) };
+    let compilation = |compile_id| Compilation {
+        code: CodeId(compile_id),
+        compile_id,
+        tier: Tier::C2,
+        level: 4,
+        method: Some(MethodId(0)),
+        osr_bci: None,
+        installed: Tsc(2000),
+        size: 64,
+        states: vec![(Tsc(5000), CodeState::NotEntrant)],
+        freed: None,
+        frames: vec![frame(None, 0, 0), frame(Some(0), 5, 1)],
+        blocks: Some(vec![(0, 0), (0, 12), (1, 0)]),
+        traps: vec![PlannedTrap {
+            returns: 9,
+            request: Some(!(23 << 3 | 2)),
+            position: Some((MethodId(0), 1)),
+        }],
+    };
+    let all = Arc::new(CompilationTable::new([1, 2, 3].map(compilation).into(), 0));
+    let mut jit = fed(JitAnalysis::new(methods(), Arc::default(), all).on_core(Arc::new(|_, t| t.get())));
+    let code = |step| Event::decoded(EventKind::Code(step));
+    let deoptimised = CodeStep::Deoptimised { code: CodeId(1), stop: Some(CodeStop::Call(9)) };
+    let enter = EventKind::Enter { method: MethodId(0), tier: Tier::C2, entry: Entry::Upcall };
+    let bytecode = EventKind::Bytecode { method: MethodId(0), bci: Bci(1), tier: Tier::C2 };
+    let mut flow = vec![Event::decoded(enter), code(CodeStep::Entered(CodeId(1))), Event::decoded(bytecode)];
+    flow.extend([
+        code(deoptimised),
+        leave_as(0, Exit::Replaced),
+        enter_as(0, Entry::Deoptimisation),
+        leave(0),
+    ]);
+    (0..10).for_each(|tid| feed(&mut jit, 10 + tid, &flow));
+    let log = "<hotspot_log><nmethod compile_id='1' level='4' method='x y ()V'/>        <task_queued compile_id='1'/><writer/><task compile_id='8'><task_done success='0'/></task></hotspot_log>";
+    let log = CompilationLog::read(log.as_bytes());
+    let clock = CodeClock { start: Tsc(0), khz: 1_000_000 };
+    let report = jit.report(JitOptions { top: 9, clock, whole: true, log: Some(&log) }, |_| true);
+    let value = written("report-jit", &report);
+    for list in ["nmethods", "sites", "branches", "deoptimisations", "loops", "storms", "tiers"] {
+        assert!(len(&value[list]) > 0, "{list}: {value}");
+    }
+    assert!(len(&value["log"]["log_only"]) == 1 && value["log"]["broken"].is_string(), "{value}");
 }
 
 #[test]

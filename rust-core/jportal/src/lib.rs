@@ -27,6 +27,7 @@
 #![deny(missing_docs)]
 
 mod capture;
+mod compilations;
 mod error;
 mod query;
 mod window;

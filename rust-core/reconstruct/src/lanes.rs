@@ -200,7 +200,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             let observers = self.observers.filter(|_| wanted);
             machine.states = observers.map(|o| Box::new(States::new(o.thread(&info))));
             // The automaton keeps neither what code runs nor the states that observers ask for.
-            machine.automatic = !machine.codes && machine.states.is_none();
+            machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, needed });
             crew.add(Lane { machine, sink, info });

@@ -19,6 +19,7 @@ mod flight;
 mod identity;
 mod idioms;
 mod jacoco;
+mod jit;
 mod jobs;
 mod live;
 mod load;

@@ -85,7 +85,7 @@ impl Compilation {
 
 /// All compilations of a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Compilations {
+pub struct CompilationTable {
     all: Vec<Compilation>,
     by_code: HashMap<CodeId, u32>,
     /// By compilation, its inlined calls: caller's frame, bci of the call, and callee lead to the
@@ -95,7 +95,7 @@ pub struct Compilations {
     stray_states: u64,
 }
 
-impl Compilations {
+impl CompilationTable {
     /// In order of installation. `stray_states`: changes of state of code that was never described.
     pub fn new(mut all: Vec<Compilation>, stray_states: u64) -> Self {
         let callees = all.iter_mut().map(merge_frames).collect();
@@ -130,8 +130,7 @@ impl Compilations {
     }
 }
 
-/// Makes one frame of those that cannot be told apart by the calls that lead to them. Returns the
-/// inlined calls.
+/// Makes one frame of those that the same calls lead to. Returns the inlined calls.
 fn merge_frames(compilation: &mut Compilation) -> HashMap<(u32, u16, MethodId), u32> {
     let mut calls = HashMap::new();
     let mut kept: Vec<u32> = Vec::new();
@@ -222,7 +221,7 @@ mod tests {
         let frames =
             vec![frame(None, 0, 0), frame(Some(0), 4, 1), frame(Some(0), 4, 1), frame(Some(2), 1, 2)];
         let blocks = Some(vec![(2, 8), (1, 0), (2, 0), (3, 0)]);
-        let all = Compilations::new(vec![Compilation { frames, blocks, ..compilation(1, 4, 0) }], 0);
+        let all = CompilationTable::new(vec![Compilation { frames, blocks, ..compilation(1, 4, 0) }], 0);
         let c = &all.all()[0];
         assert_eq!(c.blocks.as_deref(), Some(&[(1, 0), (1, 8), (3, 0)][..]));
         assert_eq!(all.callee(0, 0, Bci(4), MethodId(1)), Some(1));
@@ -239,7 +238,7 @@ mod tests {
         };
         let osr = Compilation { osr_bci: Some(5), ..at(3, 30, None) };
         let all = vec![at(1, 10, Some(50)), at(2, 20, None), osr, at(4, 60, None)];
-        let all = Compilations::new(all, 0);
+        let all = CompilationTable::new(all, 0);
         assert_eq!(all.successor(0).map(|c| c.compile_id), Some(2));
         assert_eq!(all.successor(1), None);
     }

@@ -96,7 +96,7 @@ pub(super) struct DeoptCount {
 
 /// What all threads did, or one.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct JitCounted {
     pub(super) codes: HashMap<u32, CodeCounts>,
     pub(super) sites: HashMap<(Site, Option<MethodId>), TargetCalls>,
     /// Invokes of which the flow does not say whether they called.
@@ -108,7 +108,7 @@ pub(super) struct Counted {
     pub(super) undescribed: u64,
 }
 
-impl Counted {
+impl JitCounted {
     pub(super) fn merge(&mut self, other: Self) {
         for (index, counts) in other.codes {
             self.codes.entry(index).or_default().merge(counts);
@@ -178,7 +178,7 @@ pub struct JitThread {
     time: TimeShares,
     now: Option<Tsc>,
     pub(super) counts: CountsThread,
-    pub(super) counted: Counted,
+    pub(super) counted: JitCounted,
 }
 
 impl JitThread {
@@ -192,7 +192,7 @@ impl JitThread {
             time: TimeShares::default(),
             now: None,
             counts: CountsThread::default(),
-            counted: Counted::default(),
+            counted: JitCounted::default(),
         }
     }
     pub(super) fn event(&mut self, of: &JitAnalysis, event: &Event) {

@@ -27,8 +27,8 @@ use jportal_bytecode::{MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
 use jportal_units::MethodId;
 
-pub use self::compilation::{ChainFrame, CodeState, Compilation, Compilations, PlannedTrap};
-use self::count::Counted;
+pub use self::compilation::{ChainFrame, CodeState, Compilation, CompilationTable, PlannedTrap};
+use self::count::JitCounted;
 pub use self::count::JitThread;
 pub use self::join::{LogJoin, LogOnly, TrapMismatch};
 pub use self::log::{CompilationLog, LogBranch, LogCall, LogNMethod, LogTask, LogTrap};
@@ -47,9 +47,9 @@ pub struct JitAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
     shapes: Shapes,
-    compilations: Arc<Compilations>,
+    compilations: Arc<CompilationTable>,
     counts: CountsAnalysis,
-    counted: Counted,
+    counted: JitCounted,
     on_core: Option<OnCore>,
     exclude: Exclude,
     naming: Naming,
@@ -66,7 +66,11 @@ impl std::fmt::Debug for JitAnalysis {
 impl JitAnalysis {
     /// For the methods and the compiled code of one recording. `inlined` says which methods the
     /// compilers inlined where.
-    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>, compilations: Arc<Compilations>) -> Self {
+    pub fn new(
+        methods: Arc<MethodTable>,
+        inlined: Arc<Inlined>,
+        compilations: Arc<CompilationTable>,
+    ) -> Self {
         let counts = CountsAnalysis::new(Arc::clone(&methods), Arc::clone(&inlined));
         let shapes = Shapes::new(&methods);
         let (counted, on_core, exclude, naming, first) = Default::default();

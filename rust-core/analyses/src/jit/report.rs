@@ -393,7 +393,7 @@ fn keep<T>(rows: &mut Vec<T>, top: usize) -> usize {
 }
 
 /// The parts of a report that its lists share.
-struct Writer<'a> {
+struct JitWriter<'a> {
     of: &'a JitAnalysis,
     names: Names<'a>,
     options: JitOptions<'a>,
@@ -407,7 +407,7 @@ impl JitAnalysis {
         let inexact = self.counts.hidden.inexact.clone();
         let names = Names::new(&self.methods, self.naming);
         let lossy = inexact.is_lossy();
-        let writer = Writer { of: self, names, options, lossy, nothing: CodeCounts::default() };
+        let writer = JitWriter { of: self, names, options, lossy, nothing: CodeCounts::default() };
         let is_wanted = |id: Option<MethodId>| match id {
             Some(id) => self.methods.get(id).is_some_and(&wanted),
             None => true,
@@ -478,7 +478,7 @@ fn storms(rows: &[DeoptRow]) -> Vec<StormRow> {
     storms
 }
 
-impl<'a> Writer<'a> {
+impl<'a> JitWriter<'a> {
     fn counts(&self, index: u32) -> &CodeCounts {
         self.of.counted.codes.get(&index).unwrap_or(&self.nothing)
     }

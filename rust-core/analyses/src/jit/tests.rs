@@ -53,7 +53,7 @@ fn methods() -> Arc<MethodTable> {
 }
 
 fn analysis(all: Vec<Compilation>) -> JitAnalysis {
-    JitAnalysis::new(methods(), Arc::default(), Arc::new(Compilations::new(all, 0)))
+    JitAnalysis::new(methods(), Arc::default(), Arc::new(CompilationTable::new(all, 0)))
 }
 
 const OPTIONS: JitOptions<'static> =

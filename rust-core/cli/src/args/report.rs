@@ -2,7 +2,9 @@
 
 //! Arguments of `jportal report`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
 use super::tree::TreeReportArgs;
@@ -31,6 +33,8 @@ pub(crate) enum ReportCommand {
     Metrics(MetricsArgs),
     /// Durations of the activations of methods
     Latency(LatencyArgs),
+    /// What the JIT compilers decided, beside what ran
+    Jit(JitArgs),
 }
 
 /// Arguments of every report.
@@ -160,6 +164,40 @@ pub(crate) struct LatencyArgs {
     /// Number of slowest activations that are listed
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) slowest: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JitArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Maximum number of rows of each list
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// The list that `--format jsonl` and `csv` write
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) list: JitList,
+    /// The log that HotSpot wrote of the same run: -XX:+UnlockDiagnosticVMOptions
+    /// -XX:+LogCompilation -XX:LogFile=FILE
+    ///
+    /// Compilations are matched by number. What one of the two does not have is shown.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_compilation: Option<PathBuf>,
+}
+
+/// The lists of the report on the JIT compilers.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum JitList {
+    /// Compilations
+    #[default]
+    Nmethods,
+    /// Call sites
+    Sites,
+    /// Branches
+    Branches,
+    /// Deoptimisations
+    Deoptimisations,
+    /// Blocks of C2's code that were not executed
+    Untaken,
 }
 
 /// Parses a line of a source file, `Foo.java:12`.

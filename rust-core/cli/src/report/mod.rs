@@ -4,6 +4,7 @@
 
 mod blocks;
 mod coverage;
+mod jit;
 mod latency;
 mod paths;
 mod sites;
@@ -36,6 +37,7 @@ pub(crate) fn report(command: &ReportCommand) -> Result<CommandOutcome> {
         ReportCommand::Natives(args) => sites::natives(args),
         ReportCommand::Metrics(args) => sites::metrics(args),
         ReportCommand::Latency(args) => latency::latency(args),
+        ReportCommand::Jit(args) => jit::jit(args),
     }
 }
 
