@@ -303,17 +303,15 @@ impl Planter {
                     nmethod.pc_descs[at].flags ^= pc_flags::REEXECUTE;
                 }
             }
-            (Record::NMethodInstalled(nmethod), Fault::DropNMethod { n }) if self.programs.own(nmethod) => {
-                if self.hit(n) {
-                    self.done = Some(format!("compilation {} is not recorded", nmethod.compile_id));
-                    return false;
-                }
+            (Record::NMethodInstalled(nmethod), Fault::DropNMethod { n })
+                if self.programs.own(nmethod) && self.hit(n) =>
+            {
+                self.done = Some(format!("compilation {} is not recorded", nmethod.compile_id));
+                return false;
             }
-            (Record::NMethodStateChanged(change), Fault::DropState { n }) => {
-                if self.hit(n) {
-                    self.done = Some(format!("{:#x} stays in its state", change.nmethod));
-                    return false;
-                }
+            (Record::NMethodStateChanged(change), Fault::DropState { n }) if self.hit(n) => {
+                self.done = Some(format!("{:#x} stays in its state", change.nmethod));
+                return false;
             }
             (record, Fault::DropCallStub) if names_call_stub(record) => {
                 self.done = Some("the call stub is not named".to_owned());

@@ -65,7 +65,8 @@ pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use states::{
-    CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers, Unmarked,
+    CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,
+    Unmarked,
 };
 pub use stretches::{StaleBlock, Stretch, Visit};
 pub use summary::{DecodeSummary, MachineTotals, ThreadSummary};

@@ -219,7 +219,8 @@ impl Machine<'_> {
     #[inline]
     pub(crate) fn observe_code(&mut self, code: CodeId, class: CodeClass) {
         let Some(call) = self.states.as_mut().and_then(|s| s.call.as_mut()) else { return };
-        let is_stub = !matches!(class, CodeClass::NMethod | CodeClass::NativeWrapper | CodeClass::MethodStubs);
+        let is_stub =
+            !matches!(class, CodeClass::NMethod | CodeClass::NativeWrapper | CodeClass::MethodStubs);
         if is_stub && call.stub.is_none() {
             call.stub = Some(code);
             call.trap = class == CodeClass::Deoptimisation;
@@ -285,7 +286,14 @@ impl Machine<'_> {
         // If it is a moved poll, its state is the position at the marker `PollState`.
         let (marked, held) = (trail.marked, trail.held());
         for p in n.positions_in(begin, end) {
-            self.report(&ReachedState { code, offset: p.offset, from, kind: StateKind::Inside, marked, held });
+            self.report(&ReachedState {
+                code,
+                offset: p.offset,
+                from,
+                kind: StateKind::Inside,
+                marked,
+                held,
+            });
         }
     }
     /// The block `from..to` of the top frame ends with a call.

@@ -247,7 +247,8 @@ mod tests {
         let mut index = MethodIndex::default();
         let name = |text: &[u8]| Str(text.to_vec().into());
         for klass in [1, 2] {
-            index.define_class(Tsc(1), &ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
+            index
+                .define_class(Tsc(1), &ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
         }
         let define = |index: &mut MethodIndex, tsc, method, klass| {
             let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };

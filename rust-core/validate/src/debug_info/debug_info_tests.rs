@@ -227,7 +227,8 @@ fn the_reexecute_bit_is_judged_by_what_the_interpreter_did_or_would_do() {
     // A moved poll, or the next one if the moved one is not on this path.
     let image = image(compilers::C2, &[(0x18, AT_GOTO, set)], &[]);
     let polls = |marked, held| {
-        let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind: StateKind::Inside, marked, held };
+        let state =
+            ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind: StateKind::Inside, marked, held };
         judge::Judge::new(&image).state(&state).unwrap().verdict
     };
     let (right, other) = (MarkedBlock { context: 0, bci: 4 }, MarkedBlock { context: 0, bci: 14 });
@@ -257,7 +258,12 @@ fn what_markers_do_not_say_is_not_judged() {
 
 #[test]
 fn a_handler_is_the_one_that_its_row_names() {
-    let row = |handler_bci, scope_depth| HandlerEntry { pc_offset: 0x18, handler_bci, scope_depth, handler_offset: 0x30 };
+    let row = |handler_bci, scope_depth| HandlerEntry {
+        pc_offset: 0x18,
+        handler_bci,
+        scope_depth,
+        handler_offset: 0x30,
+    };
     let verdict = |row: HandlerEntry, at, marked| {
         let image = image(compilers::C1, &[(0x18, IN_F_AT_IF, 0)], &[row]);
         judged(&image, StateKind::Handler(at), marked).unwrap().verdict
@@ -274,7 +280,8 @@ fn a_handler_is_the_one_that_its_row_names() {
 fn report(image: &VmImage, states: &[(StateKind, Marked)], blocks: &[RanBlock]) -> DebugInfoReport {
     let collector = StateCollector::default();
     for tid in [8, 9] {
-        let info = ThreadInfo { tid: Tid(tid), java_tid: 1, name: format!("t{tid}"), started: Tsc(tid.into()) };
+        let info =
+            ThreadInfo { tid: Tid(tid), java_tid: 1, name: format!("t{tid}"), started: Tsc(tid.into()) };
         let mut observer = collector.thread(&info);
         for &(kind, marked) in states {
             let state = ReachedState { code: NMETHOD, offset: 0x18, from: 0x14, kind, marked, held: None };
@@ -284,9 +291,8 @@ fn report(image: &VmImage, states: &[(StateKind, Marked)], blocks: &[RanBlock]) 
         blocks.iter().for_each(|b| observer.ran(b, 100));
         observer.end();
     }
-    let every_eight = |_, blocks: &[(u32, u32)]| {
-        blocks.iter().map(|&(from, to)| (from..to).step_by(8).collect()).collect()
-    };
+    let every_eight =
+        |_, blocks: &[(u32, u32)]| blocks.iter().map(|&(from, to)| (from..to).step_by(8).collect()).collect();
     let limits = ReportLimits { findings: 5, methods: 5, capture: "c.jportal".to_owned() };
     DebugInfoReport::new(image, &collector.finish(), &every_eight, &limits)
 }
@@ -294,7 +300,8 @@ fn report(image: &VmImage, states: &[(StateKind, Marked)], blocks: &[RanBlock]) 
 #[test]
 fn a_finding_says_where_and_how_to_see_it_again() {
     let image = image(compilers::C2, &[(0x18, AT_F, 0)], &[]);
-    let states = [(CALLS_G, block(0, 4)), (CALLS_F, block(0, 4)), (CALLS_F, Marked::Unknown(Unmarked::Found))];
+    let states =
+        [(CALLS_G, block(0, 4)), (CALLS_F, block(0, 4)), (CALLS_F, Marked::Unknown(Unmarked::Found))];
     let report = report(&image, &states, &[]);
     assert_eq!((report.all.places, report.all.executions), (1, 12));
     // The place has its worst verdict.

@@ -168,9 +168,7 @@ impl<'a> Judge<'a> {
                 (StateGroup::Call, callee.map_or(Deed::Anything, Deed::Calls))
             }
             StateKind::Call(CallTarget::Stub(code)) => match &self.image.code(code)?.body {
-                CodeBody::Blob { kind: blob_kinds::UNCOMMON_TRAP, .. } => {
-                    (StateGroup::Trap, Deed::Anything)
-                }
+                CodeBody::Blob { kind: blob_kinds::UNCOMMON_TRAP, .. } => (StateGroup::Trap, Deed::Anything),
                 // C1's trap is a stub of its own.
                 CodeBody::Blob { name, .. } if name.contains("deoptimize") => {
                     (StateGroup::Trap, Deed::Anything)
@@ -225,7 +223,9 @@ impl<'a> Judge<'a> {
         let opcode = state.as_ref().and_then(|s| self.layouts.opcode(*s.last()?));
         let control = places.last().map_or_else(Vec::new, |w| w.frames.clone());
         let (verdict, why) = match (&state, marked.iter().find_map(|m| unknown(*m))) {
-            (None, _) => (StateVerdict::NotJudged, "it names a method that the VM never described".to_owned()),
+            (None, _) => {
+                (StateVerdict::NotJudged, "it names a method that the VM never described".to_owned())
+            }
             (_, Some(why)) => (StateVerdict::NotJudged, why),
             (_, None) if places.len() < marked.len() => {
                 (StateVerdict::NotJudged, "a marker names a method that the VM never described".to_owned())
@@ -249,7 +249,11 @@ impl<'a> Judge<'a> {
         let inside = relations.iter().find(|r| matches!(r.1, Relation::Inside(_)));
         if let Some(&(at, Relation::Inside(p))) = inside {
             let found = self.inside(&places[at], state, (p.bci, p.opcode), deed, places.len());
-            return if found.0.is_wrong() { found } else { self.bit(s, state, flags, group).unwrap_or(found) };
+            return if found.0.is_wrong() {
+                found
+            } else {
+                self.bit(s, state, flags, group).unwrap_or(found)
+            };
         }
         let rethrows = flags & pc_flags::RETHROW_EXCEPTION != 0
             || matches!(deed, Deed::Enters(stub) if reasons::rethrows(stub));
@@ -288,14 +292,12 @@ impl<'a> Judge<'a> {
             };
             can_do(method, what, deed)
         };
-        let able: Vec<_> =
-            place.possible.iter().filter(|p| can(p.depth, (p.bci, p.opcode))).collect();
+        let able: Vec<_> = place.possible.iter().filter(|p| can(p.depth, (p.bci, p.opcode))).collect();
         if !can(state.len() - 1, named) {
-            let others: Vec<String> = able
-                .iter()
-                .map(|p| p.bci.map_or_else(|| "-1".to_owned(), |bci| bci.to_string()))
-                .collect();
-            let cannot = named.1.map_or_else(|| "the state before the first bytecode".to_owned(), |o| o.to_string());
+            let others: Vec<String> =
+                able.iter().map(|p| p.bci.map_or_else(|| "-1".to_owned(), |bci| bci.to_string())).collect();
+            let cannot =
+                named.1.map_or_else(|| "the state before the first bytecode".to_owned(), |o| o.to_string());
             let instead = match &others[..] {
                 [] => "no bytecode of the block can".to_owned(),
                 some => format!("possible bci: {}", some.join(", ")),
@@ -365,7 +367,15 @@ impl<'a> Judge<'a> {
             Some(judged) => Judged { verdict, why, ..judged },
             None => {
                 let state = Vec::new();
-                Judged { group: StateGroup::Fault, verdict, why, state, reexecute: false, control, opcode: None }
+                Judged {
+                    group: StateGroup::Fault,
+                    verdict,
+                    why,
+                    state,
+                    reexecute: false,
+                    control,
+                    opcode: None,
+                }
             }
         }
     }
@@ -423,7 +433,8 @@ pub(crate) fn unknown(marked: Marked) -> Option<String> {
         Unmarked::Lost(cause) => format!("the compiler lost the path: {}", cause.name()),
         Unmarked::Astray => "path markers contradict each other".to_owned(),
         Unmarked::MovedPoll => {
-            "position came from debug info: only the state of a moved poll says which markers happened".to_owned()
+            "position came from debug info: only the state of a moved poll says which markers happened"
+                .to_owned()
         }
     })
 }

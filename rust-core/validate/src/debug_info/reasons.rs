@@ -62,7 +62,11 @@ pub(crate) fn rethrows(stub: &str) -> bool {
 
 /// Whether the bytecode of `method` with this opcode can do this. `None` for the opcode: the
 /// state before the first bytecode.
-pub(crate) fn can_do(method: Option<&Method>, (bci, opcode): (Option<u16>, Option<Opcode>), deed: Deed<'_>) -> bool {
+pub(crate) fn can_do(
+    method: Option<&Method>,
+    (bci, opcode): (Option<u16>, Option<Opcode>),
+    deed: Deed<'_>,
+) -> bool {
     let Some(opcode) = opcode else { return can_do_at_entry(deed) };
     match deed {
         Deed::Anything => true,
@@ -116,8 +120,8 @@ fn enters(stub: &str, opcode: Opcode) -> bool {
 }
 
 const BRANCHES: &[u8] = &[
-    153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 198, 199, 200,
-    201,
+    153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 198, 199,
+    200, 201,
 ];
 const LDC: [u8; 3] = [18, 19, 20];
 const NEW: u8 = 187;
