@@ -188,8 +188,8 @@ pub(crate) struct CoreStream<'a> {
     pushed: u64,
     /// The stream offset of the piece that was read last, and its bytes.
     bytes: (Option<u64>, Vec<u8>),
-    /// The empty lists of batches that were used up.
-    spare: Vec<Vec<Item>>,
+    /// The empty list of a batch that was used up.
+    spare: Option<Vec<Item>>,
 }
 
 /// How far a core's stream is decoded.
@@ -243,14 +243,9 @@ impl<'a> CoreStream<'a> {
         let (at, bytes, spare) = Default::default();
         Self { recording, core, decoder, turns, at, piece: 0, pushed: 0, bytes, spare }
     }
-    /// Takes the lists of batches that were used up, so that their memory is used again. A list that is
-    /// freed on another thread than that which allocated it makes the heap of both grow.
-    pub(crate) fn reuse(&mut self, lists: impl IntoIterator<Item = Vec<Item>>) {
-        self.spare.extend(lists);
-    }
-    /// Returns the lists that were not needed.
-    pub(crate) fn unused(&mut self) -> Vec<Vec<Item>> {
-        std::mem::take(&mut self.spare)
+    /// Takes the list of a batch that was used up, so that its memory is used again.
+    pub(crate) fn reuse(&mut self, list: Vec<Item>) {
+        self.spare = Some(list);
     }
     /// The next batch; `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<Batch>, Error> {
@@ -277,7 +272,7 @@ impl<'a> CoreStream<'a> {
             left: turn.left,
             continues: turn.continues || !at_end,
         };
-        let mut items = self.spare.pop().unwrap_or_default();
+        let mut items = self.spare.take().unwrap_or_default();
         let history = self.recording.history();
         let progress = self.decoder.decode(part, history, &mut items);
         check

@@ -54,7 +54,7 @@ impl<'a> Crew<'a> for Alone<'a, '_> {
         if let Some((core, list)) = work.into_list()
             && let Some(BatchSource::Stream(stream)) = self.sources.get_mut(&core.0)
         {
-            stream.reuse([list]);
+            stream.reuse(list);
         }
     }
     fn has_open_frames(&mut self, lane: usize) -> bool {

@@ -21,7 +21,6 @@ use crate::automaton::Automaton;
 use crate::batch::{Batch, CoreStream};
 use crate::error::Error;
 use crate::lanes::Lane;
-use jportal_machine_flow::Item;
 use jportal_units::Core;
 
 /// The weight of the batches that all cores together may decode ahead.
@@ -54,8 +53,6 @@ struct PoolState<'a> {
     wanted: Option<usize>,
     /// The weight of the work that the lanes have not done.
     pending: usize,
-    /// The empty lists of batches that lanes have used up, for the streams.
-    lists: Vec<Vec<Item>>,
     /// No worker takes another task.
     closed: bool,
     /// The panic of a task.
@@ -91,7 +88,7 @@ enum Task<'a> {
 /// A task that has run.
 enum Done<'a> {
     Core(usize, Box<CoreStream<'a>>, Vec<Batch>, Result<bool, Error>),
-    Lane(usize, Box<Lane<'a>>, usize, Vec<Vec<Item>>),
+    Lane(usize, Box<Lane<'a>>, usize),
 }
 
 impl<'a> Task<'a> {
@@ -105,8 +102,7 @@ impl<'a> Task<'a> {
             Self::Lane(n, mut lane, work) => {
                 let weight = work.iter().map(LaneWork::weight).sum();
                 work.iter().for_each(|w| lane.work(w, automaton, None));
-                let lists = work.into_iter().filter_map(LaneWork::into_list).map(|(_, list)| list).collect();
-                Done::Lane(n, lane, weight, lists)
+                Done::Lane(n, lane, weight)
             }
         }
     }
@@ -139,14 +135,11 @@ impl<'a> PoolState<'a> {
         self.core(n)
     }
     fn core(&mut self, n: usize) -> Option<Task<'a>> {
-        let mut stream = self.cores[n].stream.take()?;
-        stream.reuse(self.lists.drain(..));
-        Some(Task::Core(n, stream))
+        self.cores[n].stream.take().map(|stream| Task::Core(n, stream))
     }
     fn put_back(&mut self, done: Done<'a>, ahead: usize) {
         match done {
-            Done::Core(n, mut stream, batches, ended) => {
-                self.lists.append(&mut stream.unused());
+            Done::Core(n, stream, batches, ended) => {
                 let task = &mut self.cores[n];
                 task.weight += batches.iter().map(Batch::weight).sum::<usize>();
                 task.batches.extend(batches);
@@ -160,8 +153,7 @@ impl<'a> PoolState<'a> {
                     self.ready_cores.push_back(n);
                 }
             }
-            Done::Lane(n, lane, weight, lists) => {
-                self.lists.extend(lists);
+            Done::Lane(n, lane, weight) => {
                 self.pending -= weight;
                 let task = &mut self.lanes[n];
                 task.lane = Some(lane);
