@@ -370,13 +370,20 @@ pub(crate) struct DecodeArgs {
     /// Only threads of this name or OS thread id; may be repeated
     #[arg(long = "thread", value_name = "NAME|TID")]
     pub(crate) threads: Vec<String>,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// How many threads decode.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct JobsArgs {
     /// Number of threads that decode [default: one for each processor]
     ///
     /// The result does not depend on it.
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<std::num::NonZeroUsize>,
-    #[command(flatten)]
-    pub(crate) format: FormatArgs,
 }
 
 /// How to place orphans: interpreted bytecodes whose frame is older than a gap.

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use jportal::file::{CaptureReader, Header};
 use jportal::{Answer, Capture, Exclude, Query, Warning};
 
-use crate::args::{self, DecodeArgs, EventProvenance, ExcludeArgs, InferArgs, RangeArgs};
+use crate::args::{self, DecodeArgs, EventProvenance, ExcludeArgs, InferArgs, JobsArgs, RangeArgs};
 use crate::messages::detail;
 use crate::progress::ProgressLine;
 use crate::{range, say};
@@ -57,11 +57,9 @@ pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query
     let mut line = ProgressLine::new("decoding");
     let (begun, mut reported) = (Instant::now(), false);
     let query = capture.query().threads(&args.threads)?;
-    let query = match args.jobs {
-        Some(jobs) => query.jobs(jobs),
-        None => query,
-    };
-    Ok(query
+    Ok(args
+        .jobs
+        .apply(query)
         .machine_decoder(args.native_decoder.into())
         .positions(args.positions.into())
         .place(jportal::Place::Nothing)
@@ -132,6 +130,16 @@ pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
         projected: is(EventProvenance::Projected),
         recovered: is(EventProvenance::Recovered),
         lost: is(EventProvenance::Lost),
+    }
+}
+
+impl JobsArgs {
+    /// A query on that many threads.
+    pub(crate) fn apply(self, query: Query<'_>) -> Query<'_> {
+        match self.jobs {
+            Some(jobs) => query.jobs(jobs),
+            None => query,
+        }
     }
 }
 

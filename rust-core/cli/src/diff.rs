@@ -112,27 +112,27 @@ fn of_capture(args: &DiffArgs, path: &Path, by: Compared, tree: Options) -> Resu
         Compared::CallTree => {
             let analysis = TreeAnalysis::new(methods, inlined, tree).naming(naming);
             let analysis = analysis.within(|m| in_scope(args, tree.hide, m));
-            run(&subject, analysis)?.analysis.tree()?.into()
+            run(args, &subject, analysis)?.analysis.tree()?.into()
         }
         Compared::HotMethods => {
             let analysis = HotAnalysis::new(methods, inlined).naming(naming);
-            run(&subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
+            run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
         }
         Compared::Calls => {
             let analysis = CallsAnalysis::new(methods, inlined).naming(naming);
-            run(&subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
+            run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
         }
         Compared::Coverage => {
             let analysis = CoverageAnalysis::new(methods, inlined).naming(naming);
             // As `report coverage` selects them.
             let wanted = |m: &Method| !args.class.is_empty() || is_application(m);
-            run(&subject, analysis)?.analysis.report(wanted).into()
+            run(args, &subject, analysis)?.analysis.report(wanted).into()
         }
     })
 }
 
-fn run<A: Analysis>(subject: &Subject, analysis: A) -> Result<Answer<A>> {
+fn run<A: Analysis>(args: &DiffArgs, subject: &Subject, analysis: A) -> Result<Answer<A>> {
     let mut line = ProgressLine::new("decoding");
     let query = subject.capture.query().place(jportal::Place::Nothing);
-    Ok(query.progress(move |done, all| line.update(done, all)).run(analysis)?)
+    Ok(args.jobs.apply(query).progress(move |done, all| line.update(done, all)).run(analysis)?)
 }

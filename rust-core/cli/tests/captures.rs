@@ -148,3 +148,38 @@ fn accuracy_refuses_what_cannot_be_compared() {
     assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was compared"));
     assert!(!String::from_utf8_lossy(&out.stderr).contains('\x1b'), "no progress in a pipe");
 }
+
+#[test]
+fn classes_are_refused_where_they_have_no_effect() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let (file, to) = (path.to_str().unwrap(), dir.path().join("tables"));
+    let to = to.to_str().unwrap();
+    let commands: [(&[&str], &str); 3] = [
+        (&["report", "metrics", "--class", "a.B", file], "report hot-methods"),
+        (&["report", "metrics", "--classes", "app", file], "report hot-methods"),
+        (&["export", "parquet", "--class", "a.B", "-o", to, file], "WHERE class"),
+    ];
+    for (command, remedy) in commands {
+        let refused = jportal(command);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{command:?}: {text}");
+        assert!(
+            text.contains(&format!("{} has no effect here", command[2])) && text.contains(remedy),
+            "{text}"
+        );
+    }
+    assert!(!Path::new(to).exists(), "a refused export wrote something");
+    assert_eq!(jportal(&["report", "metrics", file]).status.code(), Some(0));
+}
+
+#[test]
+fn differences_take_a_number_of_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let file = path.to_str().unwrap();
+    let status = |jobs: &str| jportal(&["diff", "--allow-inexact", "--jobs", jobs, file, file]).status.code();
+    assert_eq!((status("2"), status("0")), (Some(0), Some(2)));
+}

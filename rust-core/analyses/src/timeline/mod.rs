@@ -7,9 +7,9 @@
 //! before the activation's end, so short activations have no length. An activation that continues
 //! after on-stack replacement or deoptimisation is one slice.
 //!
-//! Two limits bound the output: the depth of a slice and its least length. A sink gets the
-//! beginning of a slice once the slice is long enough, and before that of every slice above it.
-//! What is left out is counted.
+//! Three things bound the output: which methods are wanted, the depth of a slice and its least
+//! length. A sink gets the beginning of a slice once the slice is long enough, and before that of
+//! every slice above it. What is left out is counted.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jportal_bytecode::{MethodTable, Shapes};
+use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, Exclude, Exit, ThreadInfo, Tier};
 use jportal_plain::table::{Align, table};
 use jportal_units::{MethodId, Tsc};
@@ -44,7 +44,7 @@ pub struct Slice<'a> {
     pub entry: Entry,
     /// Number of frames below.
     pub depth: u32,
-    /// Source line of the call.
+    /// Source line of the call, in the slice below.
     pub line: Option<u16>,
     /// The last time before.
     pub begin: Tsc,
@@ -147,6 +147,8 @@ pub struct Shown {
     pub short: u64,
     /// Activations deeper than the greatest depth.
     pub deep: u64,
+    /// Activations of methods that are not wanted.
+    pub outside: u64,
     /// Gaps.
     pub gaps: u64,
 }
@@ -157,6 +159,7 @@ impl Shown {
         self.open += other.open;
         self.short += other.short;
         self.deep += other.deep;
+        self.outside += other.outside;
         self.gaps += other.gaps;
     }
 }
@@ -196,11 +199,16 @@ pub struct Timelines {
 struct Labels {
     names: Box<[Box<str>]>,
     methods: Arc<MethodTable>,
+    /// Methods without slices.
+    outside: Box<[bool]>,
 }
 
 impl Labels {
     fn name(&self, method: MethodId) -> &str {
         self.names.get(method.get() as usize).map_or("(unknown)", |n| n)
+    }
+    fn is_outside(&self, method: MethodId) -> bool {
+        self.outside.get(method.get() as usize).copied().unwrap_or(false)
     }
     fn source(&self, method: MethodId) -> &str {
         self.methods.get(method).map_or("", |m| &m.source_file)
@@ -249,9 +257,16 @@ where
         let names = methods.iter().map(|m| label(all.of(m)).into()).collect();
         let shapes = Shapes::new(&methods);
         drop(all);
-        let labels = Labels { names, methods };
+        let labels = Labels { names, methods, outside: Box::default() };
         let shared = TimelineContext { labels, shapes, limits, exclude, error: Mutex::new(None) };
         Self { shared, open, threads: Vec::new(), inexact: Inexact::default() }
+    }
+    /// Shows only the methods that are `wanted`. Frames of others are transparent: what they call
+    /// lies on the slice below them.
+    #[must_use]
+    pub fn within(mut self, wanted: impl Fn(&Method) -> bool) -> Self {
+        self.shared.labels.outside = self.shared.labels.methods.iter().map(|m| !wanted(m)).collect();
+        self
     }
     /// The first error of any sink. The timeline of that thread is incomplete.
     pub fn error(&self) -> Option<io::Error> {

@@ -241,3 +241,51 @@ fn random_flows_give_nested_slices() {
         }
     }
 }
+
+#[test]
+fn frames_of_unwanted_methods_are_transparent() {
+    let c2 = |m, entry| Event::decoded(EventKind::Enter { method: MethodId(m), tier: Tier::C2, entry });
+    let events = [
+        time(0),
+        enter_as(0, Entry::Upcall),
+        bytecode(0, 4),
+        time(5),
+        enter(1),
+        bytecode(1, 0),
+        time(10),
+        enter(2),
+        time(15),
+        leave(2),
+        time(20),
+        leave_as(1, Exit::Replaced),
+        c2(1, Entry::Osr),
+        bytecode(1, 1),
+        enter(2),
+        time(30),
+        leave(2),
+        leave(1),
+        leave(0),
+    ];
+    let kept = Kept::default();
+    let to = Arc::clone(&kept);
+    let open = move |_: &ThreadInfo| Ok(Some(Box::new(TextKeeper(Arc::clone(&to))) as Box<dyn TimelineSink>));
+    let limits = (Limits { min: 0, depth: 2, load: Some(100) }, Exclude::default());
+    let mut a = TimelineAnalysis::new(methods(), Naming::default(), limits, open).within(|m| m.id.get() != 1);
+    feed(&mut a, 1, &events);
+    // The line is that of the call in the frame that is shown.
+    assert_eq!(
+        *kept.lock().unwrap(),
+        [
+            "0 a.B.f(I)I Interpreter Upcall",
+            "  10 java.lang.Math.abs(I)I Interpreter Call line 11",
+            "15 end Return Interpreter",
+            "  20 java.lang.Math.abs(I)I Interpreter Call line 11",
+            "30 end Return Interpreter",
+            "30 end Return Interpreter",
+            "load 0-30 [1, 0, 0]",
+            "finish"
+        ]
+    );
+    // The depth counts only what is shown.
+    assert_eq!(a.report().total, Shown { slices: 3, outside: 1, ..Shown::default() });
+}

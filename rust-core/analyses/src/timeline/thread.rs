@@ -87,12 +87,13 @@ impl TimelineThread {
         match &e.kind {
             EventKind::Time(tsc) => return self.time(s, tsc.get()),
             EventKind::Enter { method, tier, entry } => self.enter(s, *method, *tier, *entry, e.provenance),
-            EventKind::Leave { exit, .. } => self.leave(s, *exit),
+            EventKind::Leave { method, exit } if !s.labels.is_outside(*method) => self.leave(s, *exit),
             EventKind::Bytecode { method, tier, .. } | EventKind::Run { method, tier, .. } => {
-                if self.open.is_empty() {
+                if self.open.is_empty() && !s.labels.is_outside(*method) {
                     self.enter(s, *method, *tier, Entry::Found, e.provenance);
                 }
                 if !s.exclude.hides(e.provenance)
+                    && !s.labels.is_outside(*method)
                     && let Some(count) = self.load.0.get_mut(*tier as usize)
                 {
                     *count += e.kind.bytecodes();
@@ -168,6 +169,10 @@ impl TimelineThread {
         provenance: Provenance,
     ) {
         let continues = matches!(entry, Entry::Osr | Entry::Deoptimisation);
+        if s.labels.is_outside(method) {
+            self.shown.outside += u64::from(!continues && !s.exclude.hides(provenance));
+            return;
+        }
         if self.open.len() == s.limits.depth as usize {
             self.beyond += 1;
             self.shown.deep += u64::from(!continues && !s.exclude.hides(provenance));
@@ -178,7 +183,8 @@ impl TimelineThread {
             return self.open.push(OpenActivation { tier, ..own });
         }
         self.drop_replaced(s);
-        let caller = self.follower.stack().top().filter(|_| matches!(entry, Entry::Call));
+        let mut callers = self.follower.stack().frames().filter(|f| !s.labels.is_outside(f.method));
+        let caller = callers.next().filter(|_| matches!(entry, Entry::Call));
         let line = caller.and_then(|f| s.labels.methods.get(f.method)?.line_at(f.bci?));
         self.open.push(OpenActivation {
             method,

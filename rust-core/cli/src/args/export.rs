@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
 use super::tree::TreeArgs;
-use super::{CommonArgs, FormatArgs, pattern};
+use super::{CommonArgs, FormatArgs, JobsArgs, pattern};
 
 /// The formats.
 #[derive(Subcommand, Debug)]
@@ -287,6 +287,8 @@ pub(crate) struct DiffArgs {
     /// Maximum number of differences shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) top: usize,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }

@@ -13,7 +13,7 @@ use jportal::export::timeline::{Clock, Process};
 use jportal::{ThreadInfo, Tsc};
 
 use super::{ExportSummary, written};
-use crate::args::{FirefoxArgs, PerfettoArgs, TimelineArgs};
+use crate::args::{Classes, FirefoxArgs, PerfettoArgs, TimelineArgs};
 use crate::files::OutputFile;
 use crate::report::Subject;
 use crate::{CommandOutcome, decode};
@@ -52,7 +52,8 @@ fn run(
     let limits = Limits { min, depth: args.depth, ..Limits::new(clock.tsc_khz) };
     let with = (limits, decode::excluded(&common.exclude));
     let open = move |thread: &ThreadInfo| Ok(Some(open(thread)));
-    let analysis = TimelineAnalysis::new(Arc::clone(&subject.methods), common.naming.get(), with, open);
+    let analysis = TimelineAnalysis::new(Arc::clone(&subject.methods), common.naming.get(), with, open)
+        .within(|m| common.scope.selects(m, Classes::All));
     let answer = subject.run(common, analysis)?;
     match answer.analysis.error() {
         Some(e) => Err(e).with_context(|| format!("cannot write {}", args.file.output.display())),

@@ -12,7 +12,7 @@ pub(crate) mod tree;
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use jportal::analyses::Inlined;
 use jportal::analyses::calls::CallsAnalysis;
 use jportal::analyses::hot::HotAnalysis;
@@ -107,6 +107,15 @@ impl NamingArgs {
 }
 
 impl ScopeArgs {
+    /// Refuses to select classes where the result is always of all classes. `remedy` says what to
+    /// do.
+    pub(crate) fn refuse(&self, remedy: &str) -> Result<()> {
+        match (self.class.is_empty(), self.classes) {
+            (true, None | Some(Classes::All)) => Ok(()),
+            (false, _) => bail!("--class has no effect here: {remedy}"),
+            (true, Some(Classes::App)) => bail!("--classes app has no effect here: {remedy}"),
+        }
+    }
     /// Whether a method is selected. `default` applies if no class was requested by name: such a
     /// class may be of any loader.
     pub(crate) fn selects(&self, method: &Method, default: Classes) -> bool {

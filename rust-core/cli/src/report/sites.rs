@@ -39,6 +39,10 @@ pub(super) fn natives(args: &TopArgs) -> Result<CommandOutcome> {
 pub(super) fn metrics(args: &MetricsArgs) -> Result<CommandOutcome> {
     const KIND: ResultKind = ResultKind::new("report-metrics", None);
     let common = &args.common;
+    common.scope.refuse(
+        "the metrics are of the whole program, with those of the application beside them (app...); \
+         `jportal report hot-methods`, `blocks` and `polymorphism` take classes",
+    )?;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude));
