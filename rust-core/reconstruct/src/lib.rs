@@ -46,6 +46,8 @@ mod polls;
 mod recording;
 mod silent;
 mod states;
+#[cfg(test)]
+mod states_tests;
 mod stretches;
 mod summary;
 mod tags;
@@ -62,7 +64,8 @@ pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use states::{
-    CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers, Unmarked,
+    CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,
+    Unmarked,
 };
 pub use stretches::{StaleBlock, Stretch, Visit};
 pub use summary::{DecodeSummary, MachineTotals, ThreadSummary};

@@ -41,7 +41,12 @@ fn number_after(text: &str, before: &str) -> u64 {
 
 /// Plants faults of a kind, spread over its places, until `wanted` were found. Panics if a copy
 /// has a finding that is neither the fault's nor the untouched capture's.
-fn found(recording: &RecordedRun, clean: &BTreeSet<Wrong>, kind: fn(usize) -> Fault, wanted: usize) -> Vec<String> {
+fn found(
+    recording: &RecordedRun,
+    clean: &BTreeSet<Wrong>,
+    kind: fn(usize) -> Fault,
+    wanted: usize,
+) -> Vec<String> {
     const TRIES: usize = 12;
     let places = fault::count_places(&recording.capture(), kind).unwrap();
     let mut verdicts = Vec::new();
@@ -50,7 +55,8 @@ fn found(recording: &RecordedRun, clean: &BTreeSet<Wrong>, kind: fn(usize) -> Fa
         if verdicts.len() == wanted {
             break;
         }
-        let change = fault::plant(&recording.capture(), &copy, &kind(places * i / TRIES.min(places))).unwrap();
+        let change =
+            fault::plant(&recording.capture(), &copy, &kind(places * i / TRIES.min(places))).unwrap();
         let (id, offset) = (number_after(&change, "compile id "), number_after(&change, "+"));
         let report = validated(recording, &copy);
         let new: Vec<Wrong> = wrong(&report).difference(clean).cloned().collect();
@@ -78,8 +84,7 @@ fn wrong_debug_info_is_found() {
         let flags = ["-Xbatch", "-XX:CompileThresholdScaling=0.05", tiered];
         let flags = flags.map(str::to_owned).to_vec();
         let plan = Plan { oracle: false, flags, ..Plan::new(EngineMode::Tiered) };
-        let arguments =
-            ["-cp".to_owned(), classes.path().display().to_string(), "programs.Traps".to_owned()];
+        let arguments = ["-cp".to_owned(), classes.path().display().to_string(), "programs.Traps".to_owned()];
         let recording = RecordedRun::command(&place, &arguments, &plan).expect("the program can be recorded");
         let report = validated(&recording, &recording.capture());
         println!("{tiered}: {}", report["verdicts"]);
@@ -93,7 +98,8 @@ fn wrong_debug_info_is_found() {
         let bits = all(|n| Fault::FlipReexecute { n }, 2);
         assert!(!bits.is_empty() && bits.iter().all(|v| v == "wrong-reexecute"), "{bits:?}");
         let shifted = all(|n| Fault::ShiftScope { n }, 2);
-        let other = |v: &String| matches!(&v[..], "wrong-bci" | "wrong-block" | "wrong-chain" | "wrong-method");
+        let other =
+            |v: &String| matches!(&v[..], "wrong-bci" | "wrong-block" | "wrong-chain" | "wrong-method");
         assert!(!shifted.is_empty() && shifted.iter().all(other), "{shifted:?}");
         if tiered == "-XX:-TieredCompilation" {
             let frames = all(|n| Fault::DropFrame { n }, 2);

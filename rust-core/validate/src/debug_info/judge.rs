@@ -138,6 +138,12 @@ impl<'a> Judge<'a> {
             _ => n.position_at(s.offset),
         };
         let (group, deed) = self.group(n, s)?;
+        let (group, deed) = match position {
+            Some(p) if group == StateGroup::Poll && self.throws(n, p) => {
+                (StateGroup::RuntimeCall, Deed::Throws)
+            }
+            _ => (group, deed),
+        };
         let Some(position) = position else {
             // A state that is not there was never reached, except at a call.
             let needed = match s.kind {
@@ -161,6 +167,15 @@ impl<'a> Judge<'a> {
         };
         Some(self.position(n, s, position, (group, deed)))
     }
+    /// Whether the position is that of an exception that C1's code throws. C1 records it before
+    /// the call that throws (`LIR_Assembler::throw_op`), for an `athrow`, and for an exception
+    /// that leaves an inlined synchronized method, at its call (`GraphBuilder::fill_sync_handler`).
+    fn throws(&mut self, n: &NMethod, p: &PcPosition) -> bool {
+        let last = frames_of_scope(n, p.scope).and_then(|state| state.last().copied());
+        let opcode = last.and_then(|last| self.layouts.opcode(last));
+        n.compiler == compilers::C1
+            && opcode.is_some_and(|o| matches!(o.transfer(), Transfer::Throw | Transfer::Invoke))
+    }
     fn group(&self, n: &NMethod, s: &ReachedState) -> Option<(StateGroup, Deed<'a>)> {
         Some(match s.kind {
             StateKind::Call(CallTarget::Java(method)) => {
@@ -168,9 +183,7 @@ impl<'a> Judge<'a> {
                 (StateGroup::Call, callee.map_or(Deed::Anything, Deed::Calls))
             }
             StateKind::Call(CallTarget::Stub(code)) => match &self.image.code(code)?.body {
-                CodeBody::Blob { kind: blob_kinds::UNCOMMON_TRAP, .. } => {
-                    (StateGroup::Trap, Deed::Anything)
-                }
+                CodeBody::Blob { kind: blob_kinds::UNCOMMON_TRAP, .. } => (StateGroup::Trap, Deed::Anything),
                 // C1's trap is a stub of its own.
                 CodeBody::Blob { name, .. } if name.contains("deoptimize") => {
                     (StateGroup::Trap, Deed::Anything)
@@ -225,7 +238,9 @@ impl<'a> Judge<'a> {
         let opcode = state.as_ref().and_then(|s| self.layouts.opcode(*s.last()?));
         let control = places.last().map_or_else(Vec::new, |w| w.frames.clone());
         let (verdict, why) = match (&state, marked.iter().find_map(|m| unknown(*m))) {
-            (None, _) => (StateVerdict::NotJudged, "it names a method that the VM never described".to_owned()),
+            (None, _) => {
+                (StateVerdict::NotJudged, "it names a method that the VM never described".to_owned())
+            }
             (_, Some(why)) => (StateVerdict::NotJudged, why),
             (_, None) if places.len() < marked.len() => {
                 (StateVerdict::NotJudged, "a marker names a method that the VM never described".to_owned())
@@ -249,9 +264,18 @@ impl<'a> Judge<'a> {
         let inside = relations.iter().find(|r| matches!(r.1, Relation::Inside(_)));
         if let Some(&(at, Relation::Inside(p))) = inside {
             let found = self.inside(&places[at], state, (p.bci, p.opcode), deed, places.len());
-            return if found.0.is_wrong() { found } else { self.bit(s, state, flags, group).unwrap_or(found) };
+            let combined = found.0 == StateVerdict::WrongBci && matches!(deed, Deed::Enters(_));
+            if combined && self.is_earlier(state, flags, places) {
+                return (StateVerdict::Earlier, "the interpreter executes again from there".to_owned());
+            }
+            return if found.0.is_wrong() {
+                found
+            } else {
+                self.bit(s, state, flags, group).unwrap_or(found)
+            };
         }
         let rethrows = flags & pc_flags::RETHROW_EXCEPTION != 0
+            || matches!(deed, Deed::Throws)
             || matches!(deed, Deed::Enters(stub) if reasons::rethrows(stub));
         if rethrows && relations.iter().any(|r| r.1 == Relation::CallSite) {
             return (StateVerdict::Fits, String::new());
@@ -288,14 +312,12 @@ impl<'a> Judge<'a> {
             };
             can_do(method, what, deed)
         };
-        let able: Vec<_> =
-            place.possible.iter().filter(|p| can(p.depth, (p.bci, p.opcode))).collect();
+        let able: Vec<_> = place.possible.iter().filter(|p| can(p.depth, (p.bci, p.opcode))).collect();
         if !can(state.len() - 1, named) {
-            let others: Vec<String> = able
-                .iter()
-                .map(|p| p.bci.map_or_else(|| "-1".to_owned(), |bci| bci.to_string()))
-                .collect();
-            let cannot = named.1.map_or_else(|| "the state before the first bytecode".to_owned(), |o| o.to_string());
+            let others: Vec<String> =
+                able.iter().map(|p| p.bci.map_or_else(|| "-1".to_owned(), |bci| bci.to_string())).collect();
+            let cannot =
+                named.1.map_or_else(|| "the state before the first bytecode".to_owned(), |o| o.to_string());
             let instead = match &others[..] {
                 [] => "no bytecode of the block can".to_owned(),
                 some => format!("possible bci: {}", some.join(", ")),
@@ -338,9 +360,10 @@ impl<'a> Judge<'a> {
         const ALLOCATIONS: [u8; 4] = [187, 188, 189, 197];
         let Some((last, callers)) = state.split_last() else { return false };
         let allocates = self.layouts.opcode(*last).is_some_and(|o| ALLOCATIONS.contains(&o.0));
+        // The bytecodes after the allocation need not lie after it in the code.
         let earlier = |w: &Whereabouts| {
             let at = w.frames.get(callers.len());
-            w.frames.starts_with(callers) && at.is_some_and(|f| f.method == last.method && f.bci >= last.bci)
+            w.frames.starts_with(callers) && at.is_some_and(|f| f.method == last.method)
         };
         flags & pc_flags::REEXECUTE != 0 && allocates && places.iter().any(earlier)
     }
@@ -365,16 +388,30 @@ impl<'a> Judge<'a> {
             Some(judged) => Judged { verdict, why, ..judged },
             None => {
                 let state = Vec::new();
-                Judged { group: StateGroup::Fault, verdict, why, state, reexecute: false, control, opcode: None }
+                Judged {
+                    group: StateGroup::Fault,
+                    verdict,
+                    why,
+                    state,
+                    reexecute: false,
+                    control,
+                    opcode: None,
+                }
             }
         }
     }
     /// A row of the exception table led to `at`.
     fn handler(&mut self, n: &NMethod, s: &ReachedState, at: u32) -> Judged {
-        let rows: Vec<_> =
-            n.handlers.iter().filter(|h| h.pc_offset == s.offset && h.handler_offset == at).collect();
+        // C1's rows for what it throws itself are at a position before the call ([`Judge::throws`]).
+        let places = match n.position_at(s.offset) {
+            None if n.compiler == compilers::C1 => s.from..=s.offset,
+            _ => s.offset..=s.offset,
+        };
+        let leads_there = |h: &&HandlerEntry| h.handler_offset == at && places.contains(&h.pc_offset);
+        let rows: Vec<_> = n.handlers.iter().filter(leads_there).collect();
         let place = self.layouts.whereabouts(n, s.marked);
-        let state = n.position_at(s.offset).and_then(|p| frames_of_scope(n, p.scope)).unwrap_or_default();
+        let thrown_at = rows.first().map_or(s.offset, |row| row.pc_offset);
+        let state = n.position_at(thrown_at).and_then(|p| frames_of_scope(n, p.scope)).unwrap_or_default();
         let control = place.map_or_else(Vec::new, |w| w.frames);
         let named = |row: &HandlerEntry| {
             let mut frames = state.clone();
@@ -423,7 +460,8 @@ pub(crate) fn unknown(marked: Marked) -> Option<String> {
         Unmarked::Lost(cause) => format!("the compiler lost the path: {}", cause.name()),
         Unmarked::Astray => "path markers contradict each other".to_owned(),
         Unmarked::MovedPoll => {
-            "position came from debug info: only the state of a moved poll says which markers happened".to_owned()
+            "position came from debug info: only the state of a moved poll says which markers happened"
+                .to_owned()
         }
     })
 }

@@ -105,9 +105,7 @@ impl<'a> Layouts<'a> {
             let block = self.layout(p.method).block(bci);
             // The call of an inlined callee is over.
             let rest = if innermost { block } else { block.get(1..).unwrap_or_default() };
-            possible.extend(
-                rest.iter().map(|s| Possible { depth, bci: Some(s.0), opcode: Some(s.1) }),
-            );
+            possible.extend(rest.iter().map(|s| Possible { depth, bci: Some(s.0), opcode: Some(s.1) }));
             let returns = block.last().is_some_and(|s| s.1.transfer() == Transfer::Return);
             if !returns {
                 break;
@@ -130,7 +128,8 @@ fn frames_of(m: &PathMarkers, block: MarkedBlock) -> Option<Vec<FramePosition>> 
 
 /// The frames of a scope, outermost first; `None` if one is of an unknown method.
 pub(crate) fn frames_of_scope(n: &NMethod, scope: Option<u32>) -> Option<Vec<FramePosition>> {
-    let frames = n.chain(scope).map(|s| Some(FramePosition { method: s.method?, bci: u16::try_from(s.bci).ok() }));
+    let frames =
+        n.chain(scope).map(|s| Some(FramePosition { method: s.method?, bci: u16::try_from(s.bci).ok() }));
     let mut frames: Vec<FramePosition> = frames.collect::<Option<_>>()?;
     frames.reverse();
     (!frames.is_empty()).then_some(frames)

@@ -20,6 +20,8 @@ pub(crate) enum Deed<'a> {
     Anything,
     /// Polled.
     Polls,
+    /// Threw.
+    Throws,
     /// Executed an instruction that may fault.
     MayFault,
 }
@@ -62,7 +64,11 @@ pub(crate) fn rethrows(stub: &str) -> bool {
 
 /// Whether the bytecode of `method` with this opcode can do this. `None` for the opcode: the
 /// state before the first bytecode.
-pub(crate) fn can_do(method: Option<&Method>, (bci, opcode): (Option<u16>, Option<Opcode>), deed: Deed<'_>) -> bool {
+pub(crate) fn can_do(
+    method: Option<&Method>,
+    (bci, opcode): (Option<u16>, Option<Opcode>),
+    deed: Deed<'_>,
+) -> bool {
     let Some(opcode) = opcode else { return can_do_at_entry(deed) };
     match deed {
         Deed::Anything => true,
@@ -81,6 +87,7 @@ pub(crate) fn can_do(method: Option<&Method>, (bci, opcode): (Option<u16>, Optio
             opcode.transfer(),
             Transfer::If | Transfer::Goto | Transfer::Switch | Transfer::Jsr | Transfer::Ret
         ),
+        Deed::Throws => opcode.transfer() == Transfer::Throw,
         Deed::MayFault => may_fault(opcode),
     }
 }
@@ -92,7 +99,7 @@ fn can_do_at_entry(deed: Deed<'_>) -> bool {
             ["monitor", "lock", "counter_overflow", "deoptimize"].iter().any(|name| stub.contains(name))
         }
         Deed::Anything | Deed::MayFault => true,
-        Deed::Calls(_) | Deed::Polls => false,
+        Deed::Calls(_) | Deed::Polls | Deed::Throws => false,
     }
 }
 
@@ -116,8 +123,8 @@ fn enters(stub: &str, opcode: Opcode) -> bool {
 }
 
 const BRANCHES: &[u8] = &[
-    153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 198, 199, 200,
-    201,
+    153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 198, 199,
+    200, 201,
 ];
 const LDC: [u8; 3] = [18, 19, 20];
 const NEW: u8 = 187;

@@ -373,7 +373,8 @@ fn sample(
     for (block, times) in &reached.blocks {
         by_code.entry(block.code).or_default().push((block, times.times));
     }
-    let mut methods: BTreeMap<(Option<jportal_units::MethodId>, &'static str), SampleCounts> = BTreeMap::new();
+    let mut methods: BTreeMap<(Option<jportal_units::MethodId>, &'static str), SampleCounts> =
+        BTreeMap::new();
     for (code, blocks) in by_code {
         let Some(n) = judge.image.code(code).and_then(|v| v.nmethod()) else { continue };
         let ranges: Vec<(u32, u32)> = blocks.iter().map(|(b, _)| (b.from, b.to)).collect();
@@ -386,7 +387,8 @@ fn sample(
     for ((_, compiler), counts) in &methods {
         all.entry(compiler).or_default().add(counts);
     }
-    let row = |((method, compiler), counts)| SampleRow { method: name(judge.image, method), compiler, counts };
+    let row =
+        |((method, compiler), counts)| SampleRow { method: name(judge.image, method), compiler, counts };
     let mut rows: Vec<SampleRow> = methods.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.counts.wrong().cmp(&a.counts.wrong()).then_with(|| a.method.cmp(&b.method)));
     rows.truncate(most);

@@ -152,11 +152,7 @@ fn whereabouts(layouts: &mut Layouts<'_>, n: &NMethod, marked: &[Marked]) -> Opt
     marked.iter().map(|m| layouts.whereabouts(n, *m)).collect()
 }
 
-fn compare(
-    methods: &MethodTable,
-    places: Option<&[Whereabouts]>,
-    state: Option<&[FramePosition]>,
-) -> Sample {
+fn compare(methods: &MethodTable, places: Option<&[Whereabouts]>, state: Option<&[FramePosition]>) -> Sample {
     let Some(places) = places else { return Sample::NotJudged };
     let Some(state) = state else { return Sample::NoDebugInfo };
     places.iter().map(|w| compare_with(methods, w, state)).min().unwrap_or(Sample::NotJudged)
