@@ -104,7 +104,8 @@ pub struct ReachedState {
     pub from: u32,
     /// Why control is there.
     pub kind: StateKind,
-    /// Where control is. For [`StateKind::Stopped`], where control was when the machine block began.
+    /// Where control is. For [`StateKind::Stopped`], where control was when the machine block
+    /// began.
     pub marked: Marked,
     /// The last block that began after `marked`, if `marked` is the position of a moved poll.
     /// Control may be there instead: it has passed that poll, or this is another one.

@@ -62,7 +62,7 @@ fn states_are_placed_by_markers_whatever_debug_info_says() {
         "0x0..0x8 Entry".to_owned(),
         "0x10..0x18 Block(MarkedBlock { context: 0, bci: 0 })".to_owned(),
         format!("0x14 Inside {IN_M1} event 6"),
-        format!("0x18 Call(Java(MethodId(1))) {IN_M1} event 6"),
+        format!("0x18 Call(Java(MethodId(m1))) {IN_M1} event 6"),
         "end".to_owned(),
     ];
     let [in_m1, in_m0] = [(1, 0), (0, 10)].map(|state| observed(&called, state));

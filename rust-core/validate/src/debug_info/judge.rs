@@ -402,7 +402,7 @@ impl<'a> Judge<'a> {
     }
     /// A row of the exception table led to `at`.
     fn handler(&mut self, n: &NMethod, s: &ReachedState, at: u32) -> Judged {
-        // C1's rows for what it throws itself are at a position before the call ([`Judge::throws`]).
+        // C1's rows for what it throws itself are at a position before the call: see `throws`.
         let places = match n.position_at(s.offset) {
             None if n.compiler == compilers::C1 => s.from..=s.offset,
             _ => s.offset..=s.offset,
