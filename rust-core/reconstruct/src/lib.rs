@@ -48,6 +48,8 @@ mod polls;
 mod recording;
 mod silent;
 mod states;
+#[cfg(test)]
+mod states_tests;
 mod stretches;
 mod summary;
 mod tags;

@@ -178,7 +178,7 @@ impl<'a> Machine<'a> {
                     self.advance_inside(n, Some(scope));
                 }
                 self.thrown();
-                self.observe_handler(n, last.to, at);
+                self.observe_handler(n, last, at);
                 m.on_edge(last.to, Outcome::Exception, at)
             }
             // QEMU does not report the direction of a branch to the next instruction.

@@ -10,7 +10,7 @@
 //! * whether an instruction is one that needs a state (a position exists at its offset);
 //! * which markers happened where C2 moved a poll ([`Unmarked::MovedPoll`]).
 
-use crate::frame::{Compiled, Frame, Trail};
+use crate::frame::{Compiled, Frame, Run, Trail};
 use crate::machine::Machine;
 use crate::tags::CodeClass;
 use jportal_flow::{Cause, ThreadInfo};
@@ -51,8 +51,8 @@ pub enum Unmarked {
     Lost(Cause),
     /// A marker contradicted the ones before it.
     Astray,
-    /// Markers were passed that did not happen if a moved poll deoptimises. The state of the
-    /// poll decides that, so they prove nothing about it.
+    /// Markers were passed that did not happen if a moved poll deoptimises. Only the state of
+    /// the poll says where control is.
     MovedPoll,
 }
 
@@ -104,10 +104,11 @@ pub struct ReachedState {
     pub from: u32,
     /// Why control is there.
     pub kind: StateKind,
-    /// Where control is. For [`StateKind::Stopped`], where control was when the machine block began.
+    /// Where control is. For [`StateKind::Stopped`], where control was when the machine block
+    /// began.
     pub marked: Marked,
-    /// The last block after `marked` that did not happen if `marked` is the position of a moved
-    /// poll, and this is that poll. Otherwise control is in it.
+    /// The last block that began after `marked`, if `marked` is the position of a moved poll.
+    /// Control may be there instead: it has passed that poll, or this is another one.
     pub held: Option<MarkedBlock>,
 }
 
@@ -300,7 +301,9 @@ impl Machine<'_> {
     pub(crate) fn observe_call(&mut self, from: u32, to: u32) {
         let Some((code, trail)) = self.observed() else { return };
         let kind = StateKind::Call(CallTarget::Unknown);
-        let state = ReachedState { code, offset: to, from, kind, marked: trail.place(), held: None };
+        // If markers were passed early, the call may be before or after them.
+        let (marked, held) = (trail.marked, trail.held());
+        let state = ReachedState { code, offset: to, from, kind, marked, held };
         let (event, frames) = (self.next_event(), self.stack.len());
         if let Some(states) = self.states.as_mut() {
             states.close_call(None);
@@ -322,14 +325,15 @@ impl Machine<'_> {
         let (marked, held) = (trail.cut, trail.held());
         self.report(&ReachedState { code, offset: cut, from, kind: StateKind::Stopped(at), marked, held });
     }
-    /// An exception leads from the call at `call` to the handler at `at`.
-    pub(crate) fn observe_handler(&mut self, n: &NMethod, call: u32, at: u32) {
+    /// An exception leads from the call at the end of `last` to the handler at `at`.
+    pub(crate) fn observe_handler(&mut self, n: &NMethod, last: Run, at: u32) {
         // No table names the code that unwinds the frame, nor those common to all exceptions and
         // deoptimisations.
         let common = [n.unwind_handler, n.exception_handler, n.deopt_handler, n.deopt_mh_handler];
         let Some((code, trail)) = self.observed().filter(|_| !common.contains(&Some(at))) else { return };
         let kind = StateKind::Handler(at);
-        let state = ReachedState { code, offset: call, from: at, kind, marked: trail.place(), held: None };
+        let Run { from, to, .. } = last;
+        let state = ReachedState { code, offset: to, from, kind, marked: trail.place(), held: None };
         let (event, frames) = (self.next_event(), self.stack.len());
         if let Some(states) = self.states.as_mut() {
             states.caught = Some((state, event, frames));

@@ -35,12 +35,13 @@ const LOOP_ID: u32 = 0;
 const F_ID: u32 = 1;
 const G_ID: u32 = 2;
 
-const NMETHOD: CodeId = CodeId(1);
 const STUB: CodeId = CodeId(0);
+const ARRAYS: CodeId = CodeId(1);
+const NMETHOD: CodeId = CodeId(2);
 
 /// The scopes: `loop` at 4, at 7, at 11, at 14, at 5; `f` at 0, 1 and 5 in `loop` at 4; `g` at
-/// 0 in `loop` at 4; `f` at 0.
-const SCOPES: [(u32, u32, i32); 10] = [
+/// 0 in `loop` at 4; `f` at 0; `loop` at 10.
+const SCOPES: [(u32, u32, i32); 11] = [
     (NO_SCOPE, LOOP_ID, 4),
     (NO_SCOPE, LOOP_ID, 7),
     (NO_SCOPE, LOOP_ID, 11),
@@ -51,6 +52,7 @@ const SCOPES: [(u32, u32, i32); 10] = [
     (0, F_ID, 5),
     (0, G_ID, 0),
     (NO_SCOPE, F_ID, 0),
+    (NO_SCOPE, LOOP_ID, 10),
 ];
 const AT_F: u32 = 0;
 const AT_G: u32 = 1;
@@ -62,13 +64,19 @@ const IN_F_AT_IF: u32 = 6;
 const END_OF_F: u32 = 7;
 const IN_OTHER: u32 = 8;
 const F_ALONE: u32 = 9;
+const AT_ATHROW: u32 = 10;
 
-/// A stub, and an nmethod of `loop` with `f` inlined at 4 (context 1).
+/// Two stubs, and an nmethod of `loop` with `f` inlined at 4 (context 1).
 fn image(compiler: u8, pc_descs: &[(u32, u32, u8)], handlers: &[HandlerEntry]) -> VmImage {
+    image_of(LOOP, compiler, pc_descs, handlers)
+}
+
+/// As [`image`], with this code of `loop`.
+fn image_of(outer: &[u8], compiler: u8, pc_descs: &[(u32, u32, u8)], handlers: &[HandlerEntry]) -> VmImage {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoCode);
     put(Record::ClassDefined(ClassDefined { klass: 5, name: "a/A".into(), ..Default::default() }));
-    for (method, name, code) in [(50, "loop", LOOP), (51, "f", F), (52, "g", G)] {
+    for (method, name, code) in [(50, "loop", outer), (51, "f", F), (52, "g", G)] {
         let call = |bci, name: &str| InvokeTarget {
             bci,
             class_name: "a/A".into(),
@@ -89,13 +97,15 @@ fn image(compiler: u8, pc_descs: &[(u32, u32, u8)], handlers: &[HandlerEntry]) -
             ..Default::default()
         }));
     }
-    put(Record::BlobDefined(BlobDefined {
-        start: 0x1000,
-        kind: blob_kinds::RUNTIME_STUB,
-        name: "_new_instance_Java".into(),
-        code: Bytes(vec![0x90; 16].into()),
-        ..Default::default()
-    }));
+    for (start, name) in [(0x1000, "_new_instance_Java"), (0x1100, "_new_array_Java")] {
+        put(Record::BlobDefined(BlobDefined {
+            start,
+            kind: blob_kinds::RUNTIME_STUB,
+            name: name.into(),
+            code: Bytes(vec![0x90; 16].into()),
+            ..Default::default()
+        }));
+    }
     put(Record::NMethodInstalled(NMethodInstalled {
         start: 0x2000,
         method: 50,
@@ -274,6 +284,41 @@ fn a_handler_is_the_one_that_its_row_names() {
     assert_eq!(verdict(row(5, 1), 0x30, block(1, 5)), StateVerdict::WrongChain);
     assert_eq!(verdict(row(5, 0), 0x40, block(1, 5)), StateVerdict::Missing);
     assert_eq!(verdict(row(-1, 0), 0x30, block(1, 5)), StateVerdict::NotJudged);
+}
+
+#[test]
+fn an_allocation_that_the_interpreter_executes_again_is_earlier() {
+    // Control calls the stub that allocates arrays.
+    let verdict = |code: &[u8], flags| {
+        let image = image_of(code, compilers::C2, &[(0x18, AT_G, flags)], &[]);
+        judged(&image, StateKind::Call(CallTarget::Stub(ARRAYS)), block(0, 4)).unwrap().verdict
+    };
+    // As `loop`, with `new` at 7.
+    let mut allocates = LOOP.to_vec();
+    allocates[7] = 187;
+    assert_eq!(verdict(&allocates, pc_flags::REEXECUTE), StateVerdict::Earlier);
+    assert_eq!(verdict(&allocates, 0), StateVerdict::WrongBci);
+    // The invoke may be of an intrinsic.
+    assert_eq!(verdict(LOOP, 0), StateVerdict::Fits);
+}
+
+#[test]
+fn what_c1_throws_is_judged_at_the_position_before_the_call() {
+    let mut throws = LOOP.to_vec();
+    throws[7..11].copy_from_slice(&[0, 0, 0, 191]);
+    let row = HandlerEntry { pc_offset: 0x18, handler_bci: 14, scope_depth: 0, handler_offset: 0x30 };
+    let image = image_of(&throws, compilers::C1, &[(0x18, AT_ATHROW, pc_flags::REEXECUTE)], &[row]);
+    let thrown = judged(&image, StateKind::Inside, block(0, 4)).unwrap();
+    assert_eq!((thrown.group, thrown.verdict), (StateGroup::RuntimeCall, StateVerdict::Right));
+    let state = ReachedState {
+        code: NMETHOD,
+        offset: 0x20,
+        from: 0x14,
+        kind: StateKind::Handler(0x30),
+        marked: block(0, 14),
+        held: None,
+    };
+    assert_eq!(judge::Judge::new(&image).state(&state).unwrap().verdict, StateVerdict::Right);
 }
 
 /// A report on states of two threads that all have the offset 24, each reached twice.

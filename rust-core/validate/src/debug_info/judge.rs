@@ -138,6 +138,12 @@ impl<'a> Judge<'a> {
             _ => n.position_at(s.offset),
         };
         let (group, deed) = self.group(n, s)?;
+        let (group, deed) = match position {
+            Some(p) if group == StateGroup::Poll && self.throws(n, p) => {
+                (StateGroup::RuntimeCall, Deed::Throws)
+            }
+            _ => (group, deed),
+        };
         let Some(position) = position else {
             // A state that is not there was never reached, except at a call.
             let needed = match s.kind {
@@ -160,6 +166,15 @@ impl<'a> Judge<'a> {
             return needed.then_some(judged);
         };
         Some(self.position(n, s, position, (group, deed)))
+    }
+    /// Whether the position is that of an exception that C1's code throws. C1 records it before
+    /// the call that throws (`LIR_Assembler::throw_op`), for an `athrow`, and for an exception
+    /// that leaves an inlined synchronized method, at its call (`GraphBuilder::fill_sync_handler`).
+    fn throws(&mut self, n: &NMethod, p: &PcPosition) -> bool {
+        let last = frames_of_scope(n, p.scope).and_then(|state| state.last().copied());
+        let opcode = last.and_then(|last| self.layouts.opcode(last));
+        n.compiler == compilers::C1
+            && opcode.is_some_and(|o| matches!(o.transfer(), Transfer::Throw | Transfer::Invoke))
     }
     fn group(&self, n: &NMethod, s: &ReachedState) -> Option<(StateGroup, Deed<'a>)> {
         Some(match s.kind {
@@ -249,6 +264,10 @@ impl<'a> Judge<'a> {
         let inside = relations.iter().find(|r| matches!(r.1, Relation::Inside(_)));
         if let Some(&(at, Relation::Inside(p))) = inside {
             let found = self.inside(&places[at], state, (p.bci, p.opcode), deed, places.len());
+            let combined = found.0 == StateVerdict::WrongBci && matches!(deed, Deed::Enters(_));
+            if combined && self.is_earlier(state, flags, places) {
+                return (StateVerdict::Earlier, "the interpreter executes again from there".to_owned());
+            }
             return if found.0.is_wrong() {
                 found
             } else {
@@ -256,6 +275,7 @@ impl<'a> Judge<'a> {
             };
         }
         let rethrows = flags & pc_flags::RETHROW_EXCEPTION != 0
+            || matches!(deed, Deed::Throws)
             || matches!(deed, Deed::Enters(stub) if reasons::rethrows(stub));
         if rethrows && relations.iter().any(|r| r.1 == Relation::CallSite) {
             return (StateVerdict::Fits, String::new());
@@ -340,9 +360,10 @@ impl<'a> Judge<'a> {
         const ALLOCATIONS: [u8; 4] = [187, 188, 189, 197];
         let Some((last, callers)) = state.split_last() else { return false };
         let allocates = self.layouts.opcode(*last).is_some_and(|o| ALLOCATIONS.contains(&o.0));
+        // The bytecodes after the allocation need not lie after it in the code.
         let earlier = |w: &Whereabouts| {
             let at = w.frames.get(callers.len());
-            w.frames.starts_with(callers) && at.is_some_and(|f| f.method == last.method && f.bci >= last.bci)
+            w.frames.starts_with(callers) && at.is_some_and(|f| f.method == last.method)
         };
         flags & pc_flags::REEXECUTE != 0 && allocates && places.iter().any(earlier)
     }
@@ -381,10 +402,16 @@ impl<'a> Judge<'a> {
     }
     /// A row of the exception table led to `at`.
     fn handler(&mut self, n: &NMethod, s: &ReachedState, at: u32) -> Judged {
-        let rows: Vec<_> =
-            n.handlers.iter().filter(|h| h.pc_offset == s.offset && h.handler_offset == at).collect();
+        // C1's rows for what it throws itself are at a position before the call: see `throws`.
+        let places = match n.position_at(s.offset) {
+            None if n.compiler == compilers::C1 => s.from..=s.offset,
+            _ => s.offset..=s.offset,
+        };
+        let leads_there = |h: &&HandlerEntry| h.handler_offset == at && places.contains(&h.pc_offset);
+        let rows: Vec<_> = n.handlers.iter().filter(leads_there).collect();
         let place = self.layouts.whereabouts(n, s.marked);
-        let state = n.position_at(s.offset).and_then(|p| frames_of_scope(n, p.scope)).unwrap_or_default();
+        let thrown_at = rows.first().map_or(s.offset, |row| row.pc_offset);
+        let state = n.position_at(thrown_at).and_then(|p| frames_of_scope(n, p.scope)).unwrap_or_default();
         let control = place.map_or_else(Vec::new, |w| w.frames);
         let named = |row: &HandlerEntry| {
             let mut frames = state.clone();

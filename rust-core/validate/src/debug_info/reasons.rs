@@ -20,6 +20,8 @@ pub(crate) enum Deed<'a> {
     Anything,
     /// Polled.
     Polls,
+    /// Threw.
+    Throws,
     /// Executed an instruction that may fault.
     MayFault,
 }
@@ -85,6 +87,7 @@ pub(crate) fn can_do(
             opcode.transfer(),
             Transfer::If | Transfer::Goto | Transfer::Switch | Transfer::Jsr | Transfer::Ret
         ),
+        Deed::Throws => opcode.transfer() == Transfer::Throw,
         Deed::MayFault => may_fault(opcode),
     }
 }
@@ -96,7 +99,7 @@ fn can_do_at_entry(deed: Deed<'_>) -> bool {
             ["monitor", "lock", "counter_overflow", "deoptimize"].iter().any(|name| stub.contains(name))
         }
         Deed::Anything | Deed::MayFault => true,
-        Deed::Calls(_) | Deed::Polls => false,
+        Deed::Calls(_) | Deed::Polls | Deed::Throws => false,
     }
 }
 
