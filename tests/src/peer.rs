@@ -87,19 +87,21 @@ impl Logged {
         Ok(Self { folder: folder.to_owned(), peer, java: place.java.clone(), classes })
     }
 
-    /// What the peer says of the first thread with probes, the main thread.
+    /// What the peer says of the first thread with probes, the main thread: the files of
+    /// [`KINDS`], in that order.
     ///
     /// # Errors
     /// If the peer cannot explain the log.
-    pub fn explain(&self, kind: TableKind) -> Result<PathBuf> {
-        let out = self.folder.join(format!("peer.{}", kind.name()));
+    pub fn explain(&self) -> Result<[PathBuf; KINDS.len()]> {
+        let out = |kind: TableKind| self.folder.join(format!("peer.{}", kind.name()));
         let mut command = Command::new(&self.java);
         command.arg("-jar").arg(&self.peer).arg("--oracle").arg(self.folder.join("log"));
         command.args(["--classes", &self.classes]).arg("--saved").arg(self.folder.join("saved"));
-        command.args(["--what", kind.name(), "--thread", "0"]).arg("--out").arg(&out);
+        command.args(["--what", &KINDS.map(TableKind::name).join(","), "--thread", "0"]);
+        command.arg("--out").arg(self.folder.join("peer"));
         let finished = process::run(&mut command, LIMIT)?;
         if finished.status.success() {
-            return Ok(out);
+            return Ok(KINDS.map(out));
         }
         Err(format!("the peer ends with {}: {:.2000}", finished.status, finished.stderr).into())
     }
