@@ -165,6 +165,9 @@ impl TieredFrame {
 /// Maximum number of frames kept, far more than a Java thread's stack can hold.
 const MAX_DEPTH: usize = 1 << 20;
 
+/// Where a call is and what it calls, and whether the callee was inlined.
+type PendingCall = ((Site, Option<MethodId>), Option<bool>);
+
 /// One thread.
 #[derive(Debug)]
 pub struct JitThread {
@@ -174,7 +177,7 @@ pub struct JitThread {
     replaced: Vec<TieredFrame>,
     invokes: Invokes,
     /// The last call, while it is not known whether its callee was inlined.
-    called: Option<((Site, Option<MethodId>), Option<bool>)>,
+    called: Option<PendingCall>,
     time: TimeShares,
     now: Option<Tsc>,
     pub(super) counts: CountsThread,
