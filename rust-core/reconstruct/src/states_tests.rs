@@ -39,6 +39,7 @@ fn observed(script: &Script, (context, bci): (u32, i32)) -> Vec<String> {
     let notes = Notes::default();
     let lines = Arc::clone(&notes.0);
     machine.states = Some(Box::new(States::new(Box::new(notes))));
+    machine.automatic = false;
     script.0.iter().for_each(|i| machine.item(i));
     machine.finish();
     machine.states.take().unwrap().end();

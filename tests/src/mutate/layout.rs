@@ -105,7 +105,8 @@ pub fn layout(name: &str, bytes: &[u8], at: usize) -> Result<EncodingLayout> {
 pub fn example(name: &str, value: u8, rows: u32, to: &mut Vec<u8>) -> Result<()> {
     let schema = schema(name).ok_or_else(|| format!("no schema of {name}"))?;
     for f in schema.fields {
-        match (width(f.ty), item(f.ty)) {
+        let ty = plain(f.ty);
+        match (width(ty), item(ty)) {
             (Some(width), _) => {
                 to.push(value);
                 to.resize(to.len() + width - 1, 0);
@@ -114,18 +115,28 @@ pub fn example(name: &str, value: u8, rows: u32, to: &mut Vec<u8>) -> Result<()>
                 to.extend_from_slice(&rows.to_le_bytes());
                 (0..rows).try_for_each(|_| example(group, value, rows, to))?;
             }
-            (None, None) if matches!(f.ty, "Str" | "Bytes") => {
+            (None, None) if matches!(ty, "Str" | "Bytes") => {
                 to.extend_from_slice(&2u32.to_le_bytes());
                 to.extend_from_slice(b"x1");
             }
-            (None, None) => example(f.ty, value, rows, to)?,
+            (None, None) => example(ty, value, rows, to)?,
         }
     }
     Ok(())
 }
 
+/// Whether older writers end a body before a field of this type.
+fn may_be_absent(ty: &str) -> bool {
+    plain(ty) != ty
+}
+
+/// The type without its mark for fields that older writers do not write.
+fn plain(ty: &str) -> &str {
+    inside(ty, "Appended").or_else(|| inside(ty, "Option")).unwrap_or(ty)
+}
+
 fn width(ty: &str) -> Option<usize> {
-    match inside(ty, "Appended").unwrap_or(ty) {
+    match ty {
         "u8" => Some(1),
         "u16" => Some(2),
         "u32" | "i32" => Some(4),
@@ -154,7 +165,9 @@ impl SchemaWalk<'_> {
     fn body(&mut self, name: &str, path: &str) -> Result<()> {
         let schema = schema(name).ok_or_else(|| format!("no schema of {name}"))?;
         for f in schema.fields {
-            self.value(f.ty, format!("{path}.{}", f.name))?;
+            if !(may_be_absent(f.ty) && self.at == self.bytes.len()) {
+                self.value(plain(f.ty), format!("{path}.{}", f.name))?;
+            }
         }
         Ok(())
     }

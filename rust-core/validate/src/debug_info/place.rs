@@ -38,11 +38,11 @@ pub(crate) struct Whereabouts {
 
 /// The instructions of a method, with the last one of each block marked.
 #[derive(Debug, Default)]
-struct Layout {
+struct MethodSteps {
     steps: Vec<(u16, Opcode, bool)>,
 }
 
-impl Layout {
+impl MethodSteps {
     fn of(method: &Method) -> Self {
         let Ok(blocks) = Blocks::of(method) else { return Self::default() };
         let step = |bci: &Bci| {
@@ -64,16 +64,18 @@ impl Layout {
 #[derive(Debug)]
 pub(crate) struct Layouts<'a> {
     pub methods: &'a MethodTable,
-    known: HashMap<MethodId, Layout>,
+    known: HashMap<MethodId, MethodSteps>,
 }
 
 impl<'a> Layouts<'a> {
     pub(crate) fn new(methods: &'a MethodTable) -> Self {
         Self { methods, known: HashMap::new() }
     }
-    fn layout(&mut self, method: MethodId) -> &Layout {
+    fn layout(&mut self, method: MethodId) -> &MethodSteps {
         let methods = self.methods;
-        self.known.entry(method).or_insert_with(|| methods.get(method).map(Layout::of).unwrap_or_default())
+        self.known
+            .entry(method)
+            .or_insert_with(|| methods.get(method).map(MethodSteps::of).unwrap_or_default())
     }
     /// The opcode at a position; `None` if no instruction begins there.
     pub(crate) fn opcode(&mut self, p: FramePosition) -> Option<Opcode> {

@@ -56,22 +56,22 @@ impl SampleCounts {
     pub const fn judged(&self) -> u64 {
         self.right + self.wrong()
     }
-    fn count(&mut self, sample: Sample, times: u64) {
+    fn count(&mut self, sample: SampleVerdict, times: u64) {
         self.instructions += times;
         *match sample {
-            Sample::Right => &mut self.right,
-            Sample::WrongLine => &mut self.wrong_line,
-            Sample::WrongFrames => &mut self.wrong_frames,
-            Sample::WrongMethod => &mut self.wrong_method,
-            Sample::NoDebugInfo => &mut self.no_debug_info,
-            Sample::NotJudged => &mut self.not_judged,
+            SampleVerdict::Right => &mut self.right,
+            SampleVerdict::WrongLine => &mut self.wrong_line,
+            SampleVerdict::WrongFrames => &mut self.wrong_frames,
+            SampleVerdict::WrongMethod => &mut self.wrong_method,
+            SampleVerdict::NoDebugInfo => &mut self.no_debug_info,
+            SampleVerdict::NotJudged => &mut self.not_judged,
         } += times;
     }
 }
 
 /// What a profiler is shown of an instruction, from the best to the worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Sample {
+enum SampleVerdict {
     Right,
     WrongLine,
     WrongFrames,
@@ -97,7 +97,7 @@ pub(crate) fn samples(
         None => Vec::new(),
     };
     marks.reverse();
-    let mut shown: Option<(u32, Sample)> = None;
+    let mut shown: Option<(u32, SampleVerdict)> = None;
     for &pc in offsets {
         let mut moved = false;
         while let Some((_, list)) = marks.pop_if(|(at, _)| *at <= pc) {
@@ -152,16 +152,20 @@ fn whereabouts(layouts: &mut Layouts<'_>, n: &NMethod, marked: &[Marked]) -> Opt
     marked.iter().map(|m| layouts.whereabouts(n, *m)).collect()
 }
 
-fn compare(methods: &MethodTable, places: Option<&[Whereabouts]>, state: Option<&[FramePosition]>) -> Sample {
-    let Some(places) = places else { return Sample::NotJudged };
-    let Some(state) = state else { return Sample::NoDebugInfo };
-    places.iter().map(|w| compare_with(methods, w, state)).min().unwrap_or(Sample::NotJudged)
+fn compare(
+    methods: &MethodTable,
+    places: Option<&[Whereabouts]>,
+    state: Option<&[FramePosition]>,
+) -> SampleVerdict {
+    let Some(places) = places else { return SampleVerdict::NotJudged };
+    let Some(state) = state else { return SampleVerdict::NoDebugInfo };
+    places.iter().map(|w| compare_with(methods, w, state)).min().unwrap_or(SampleVerdict::NotJudged)
 }
 
-fn compare_with(methods: &MethodTable, place: &Whereabouts, state: &[FramePosition]) -> Sample {
-    let (Some(is), Some(last)) = (place.frames.last(), state.last()) else { return Sample::NotJudged };
+fn compare_with(methods: &MethodTable, place: &Whereabouts, state: &[FramePosition]) -> SampleVerdict {
+    let (Some(is), Some(last)) = (place.frames.last(), state.last()) else { return SampleVerdict::NotJudged };
     match place.relation(state) {
-        Relation::Inside(_) => Sample::Right,
+        Relation::Inside(_) => SampleVerdict::Right,
         Relation::NoInstruction | Relation::OtherBlock => {
             let line = |bci: Option<u16>| methods.get(last.method)?.line_at(Bci(bci.unwrap_or(0)));
             let depth = state.len() - 1;
@@ -169,9 +173,13 @@ fn compare_with(methods: &MethodTable, place: &Whereabouts, state: &[FramePositi
             let lines: BTreeSet<Option<u16>> = here.map(|p| line(p.bci)).collect();
             // Without line numbers no line is wrong.
             let shown = line(last.bci);
-            if shown.is_none() || lines.contains(&shown) { Sample::Right } else { Sample::WrongLine }
+            if shown.is_none() || lines.contains(&shown) {
+                SampleVerdict::Right
+            } else {
+                SampleVerdict::WrongLine
+            }
         }
-        _ if is.method == last.method => Sample::WrongFrames,
-        _ => Sample::WrongMethod,
+        _ if is.method == last.method => SampleVerdict::WrongFrames,
+        _ => SampleVerdict::WrongMethod,
     }
 }
