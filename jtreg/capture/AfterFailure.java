@@ -46,7 +46,10 @@ public class AfterFailure {
         Check.that(after <= 3, after + " hooks work after the failure:\n" + out.substring(main));
     }
 
-    /** Lines of hooks that make records. Path markers are kept, because another recording may follow. */
+    /**
+     * Lines of hooks that make records. Path markers are kept, because another recording may
+     * follow.
+     */
     private static long records(String log) {
         return log.lines().filter(l -> l.contains("jportal,") && !l.contains("path markers") && !l.contains("codecache")).count();
     }

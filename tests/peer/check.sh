@@ -103,7 +103,8 @@ for name in $examples; do
   done
 done
 
-# Matches of traces. Each line of golden/matches.txt has a name, the peer's rows (kind, how, depth, place)
+# Matches of traces. Each line of golden/matches.txt has a name, the peer's rows (kind, how, depth,
+# place)
 # and a client's tokens; names that begin with "not" must not match.
 matches=0
 while IFS='|' read -r name rows tokens; do

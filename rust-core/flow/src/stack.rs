@@ -49,9 +49,9 @@ impl Stack {
     pub fn depth(&self) -> usize {
         self.frames.len()
     }
-    /// Applies the execution of bytecodes up to `last` in a frame of `method` that is on top and has
-    /// executed bytecodes before, or was entered in sight. `false`: the top frame is another one, and
-    /// nothing was done.
+    /// Applies the execution of bytecodes up to `last` in a frame of `method` that is on top and
+    /// has executed bytecodes before, or was entered in sight. `false`: the top frame is another
+    /// one, and nothing was done.
     #[inline]
     pub fn stands_in(&mut self, method: MethodId, last: Bci) -> bool {
         match self.frames.last_mut() {

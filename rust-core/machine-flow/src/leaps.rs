@@ -32,6 +32,7 @@ pub(crate) struct LeapBlock {
 }
 
 impl LeapBlock {
+    /// The block as an item.
     #[inline]
     pub fn item(&self) -> Item {
         Item::Block { start: self.start, end: self.end, code: self.code, exit: self.exit }
@@ -67,6 +68,7 @@ pub(crate) struct Leaps {
 }
 
 impl Leaps {
+    /// A table without leaps.
     pub fn new() -> Self {
         Self { table: vec![Leap::NONE; 1 << BITS].into(), blocks: Vec::new() }
     }

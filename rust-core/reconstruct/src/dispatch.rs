@@ -48,9 +48,9 @@ impl Machine<'_> {
         self.begin(frame.method, (bci, follows), t);
         Ok(())
     }
-    /// The dispatch of a bytecode on which nothing but the bytecode before it decides, and a branch's
-    /// outcome. `false`: it is another one, and nothing was done. Does what [`Self::next_position`]
-    /// and [`Self::begin`] do in that case.
+    /// The dispatch of a bytecode on which nothing but the bytecode before it decides, and a
+    /// branch's outcome. `false`: it is another one, and nothing was done. Does what
+    /// [`Self::next_position`] and [`Self::begin`] do in that case.
     #[inline]
     fn dispatch_straight(&mut self, frame: &Interpreted, t: Template) -> bool {
         if self.throwing || frame.resume != Resume::Next || self.outcome.reveals() {

@@ -29,8 +29,8 @@ pub enum MachineDecoder {
     /// JPortal's own decoder.
     #[default]
     Own,
-    /// JPortal's own decoder, which keeps nothing that it has worked out: it follows each branch, and
-    /// what each block of compiled code does, anew. The flow is the same. Slow; one thread.
+    /// JPortal's own decoder, which keeps nothing that it has worked out: it follows each branch,
+    /// and what each block of compiled code does, anew. The flow is the same. Slow; one thread.
     Reference,
     /// JPortal's own decoder and Intel's libipt, the reference, in lock-step. Any difference
     /// ends the decode with an error that names the place. Slow; needs the trace in memory.

@@ -58,8 +58,8 @@ const PAGE: usize = 1 << PAGE_BITS;
 struct Paged<T> {
     /// 0 = no page; else index + 1 into `pages`.
     directory: Vec<u32>,
-    /// By page, a bit for each offset that has a value. Most offsets have none, and these bits stay in
-    /// the processor's nearest cache.
+    /// By page, a bit for each offset that has a value. Most offsets have none, and these bits stay
+    /// in the processor's nearest cache.
     present: Vec<[u64; PAGE / 64]>,
     /// 0 = nothing; else index + 1 into `values`.
     pages: Vec<[u16; PAGE]>,

@@ -12,8 +12,8 @@ use jportal_capture::schema::{
     BlobDefined, BytecodeNames, ClassDefined, CodePatched, ExceptionEntry, HandlerEntry, ImplicitEntry,
     InlineContext, InterpreterCodelet, InterpreterEntries, InvokeTarget, LineEntry, MarkedEdge, MarkedOffset,
     MethodDefined, MethodStub, NMethodInstalled, NMethodMarkers, NO_CONTEXT, NO_SCOPE, NamedAddress,
-    PathMarker, PcDescriptor, Record, Scope, Stamped, ThreadStarted, blob_kinds, compilers, edge_outcomes,
-    patch_reasons,
+    PathMarker, PcDescriptor, PoolConstant, Record, Scope, Stamped, ThreadStarted, blob_kinds, compilers,
+    edge_outcomes, patch_reasons,
 };
 use jportal_capture::{
     CaptureWriter, Counter, EndReason, FilterRange, Header, LossNote, LossReason, PtConfig, encode_frame,
@@ -63,6 +63,13 @@ fn metadata() -> Vec<(u64, Record)> {
                 name: "callee".into(),
                 signature: "()V".into(),
             }],
+            constants: Some(vec![PoolConstant {
+                index: 1,
+                tag: 9,
+                class_name: "T".into(),
+                name: "field".into(),
+                signature: "I".into(),
+            }]),
             ..Default::default()
         })
     };

@@ -80,7 +80,8 @@ pub(crate) struct ScopeArgs {
     /// `com.example` is a package with all below it, or a class with those nested in it. `*` and
     /// `?` match within a part of a name, `**` matches any parts: `com.**.Foo*`.
     /// `com.example.Foo#get*` selects methods. Call trees and timelines show what other methods
-    /// call as called by the frame below them. `report metrics` and `export parquet` take no classes.
+    /// call as called by the frame below them. `report metrics` and `export parquet` take no
+    /// classes.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) class: Vec<Pattern>,
 }

@@ -37,7 +37,8 @@ impl CoreDecoder {
         self.walk_outcomes(image)
     }
 
-    /// Uses up the outcomes of a packet at once. `false`: this is not possible, and nothing was done.
+    /// Uses up the outcomes of a packet at once. `false`: this is not possible, and nothing was
+    /// done.
     #[inline]
     pub(super) fn leap(&mut self, tnt: Tnt) -> bool {
         let Some(leap) = self.leaps.find(&mut self.cache, self.state.block, tnt) else { return false };

@@ -38,7 +38,9 @@ final class Compiled {
         return n + 1;
     }
 
-    /** The conversion fails again and again: an uncommon trap each time, until it is compiled anew. */
+    /**
+     * The conversion fails again and again: an uncommon trap each time, until it is compiled anew.
+     */
     private static int length(Object o) {
         return o instanceof String ? ((String) o).length() : o.hashCode() & 1;
     }
