@@ -61,6 +61,8 @@ impl Flight {
 
     fn dump(&self, pid: u32, name: &str) -> PathBuf {
         let path = self.file(name);
+        // A dump replaces no file.
+        let _ = std::fs::remove_file(&path);
         let answer = self.jcmd(pid, &["JPortal.dump", &format!("file={}", path.display())]);
         assert!(answer.contains(&format!("dumped to: {}", path.display())), "{answer}");
         path
@@ -192,11 +194,12 @@ fn a_slow_call_is_dumped_and_no_other() {
     let report = flight.sound(&dump);
     let text = report["capture"]["end_text"].as_str().unwrap();
     assert!(text.starts_with("programs.Flight.answer,1500 took "), "{text}");
-    // The window ends in the slow call and contains all of it.
+    // The window contains all of the slow call. It ends shortly after it: the unit pauses when its
+    // core sees the request, and the thread does not wait for that.
     let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &dump).text();
-    let begins = printed.rfind("> programs.Flight.answer(IIJ)J").unwrap();
-    let steps = printed[begins..].matches("> programs.Flight.step(J)J").count();
-    assert_eq!(steps, STEPS, "the last call of the dump");
+    let calls: Vec<_> = printed.split("> programs.Flight.answer(IIJ)J").collect();
+    let steps = calls[calls.len() - 4..].iter().map(|c| c.matches("> programs.Flight.step(J)J").count());
+    assert!(steps.clone().any(|n| n == STEPS), "the last calls of the dump: {:?}", steps.collect::<Vec<_>>());
     // The thread does not wait for the dump. The capture that is written at the VM's end has the
     // later calls, except those during the dump.
     let capture = flight.file("flight.jportal");

@@ -159,6 +159,12 @@ fn decisions_are_those_of_hotspots_log() {
         (differences(join), &join["all_traps_differ"], &join["broken"]),
         ((0, 0, 0), &0.into(), &Value::Null)
     );
+    // The debug info of the same code is right where control came.
+    let judged = recording.jportal(&["validate", "debug-info"], &capture, &["--json"]).unwrap();
+    let judged = judged.json().unwrap_or_else(|e| panic!("{e}: {}", judged.stderr));
+    assert_eq!(judged["found"], 0, "{}", judged["findings"]);
+    assert!(judged["verdicts"]["right"]["places"].as_u64().unwrap() > 20, "{}", judged["verdicts"]);
+
     let (no_nmethod, no_state) = (recording.file("no-nmethod.jportal"), recording.file("no-state.jportal"));
     fault::plant(&capture, &no_nmethod, &Fault::DropNMethod { n: 0 }).unwrap();
     assert_eq!(differences(&report(&no_nmethod, &with)["log"]).0, 1);

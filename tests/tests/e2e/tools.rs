@@ -79,7 +79,7 @@ fn tables_and_timelines() {
     let checked = check(&[]);
     let text = checked.text();
     assert!(checked.status.success(), "{text}{}", checked.stderr);
-    assert!(text.contains("programs.Calls."), "{text}");
+    assert!(text.contains("  DestroyJavaVM  java.lang."), "{text}");
     for table in ["methods", "threads", "calls", "blocks", "events"] {
         assert!(text.contains(&format!("{table}: ")), "{table} was not read: {text}");
     }

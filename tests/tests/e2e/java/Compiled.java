@@ -60,7 +60,7 @@ final class Compiled {
 
     public static void main(String[] arguments) {
         int rounds = 8000;
-        int sum = loop(rounds, Integer.MAX_VALUE);
+        int sum = loop(20 * rounds, Integer.MAX_VALUE);
         Shape[] shapes = {new Square(), new Line(), new Cube()};
         for (int i = 0; i < rounds; i++) {
             sum += area(shapes[0], i) + length("text");
