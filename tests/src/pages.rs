@@ -54,9 +54,15 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>> {
 fn of_page(page: &str, text: &str) -> Result<Vec<CommandLine>> {
     let mut all = Vec::new();
     let mut fenced = false;
-    for (n, line) in text.lines().enumerate() {
+    let mut lines = text.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
         let is_fence = line.trim_start().starts_with("```");
         fenced ^= is_fence;
+        let mut line = line.to_owned();
+        while let Some(rest) = line.strip_suffix('\\').filter(|_| fenced) {
+            let Some((_, next)) = lines.next() else { break };
+            line = rest.to_owned() + next.trim_start();
+        }
         let spans: Vec<&str> = match (is_fence, fenced) {
             (true, _) => Vec::new(),
             (false, true) => vec![line.trim()],
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn fences_and_complete_spans_have_command_lines() {
         let text = "`jportal info` and `jportal info CAPTURE`, `jportal x -o a/b`, `jportal y T`\n\
-                    ```\n$ jportal a b > c\n  jportal: output\nbuild/bin/jportal d # e\njportals f\n```\n\
+                    ```\n$ jportal a \\\n  b > c\n  jportal: output\nbuild/bin/jportal d # e\njportals f\n```\n\
                     jportal g H\n";
         let found = of_page("p", text).unwrap();
         let command = |line, words: &[&str], to: Option<&str>| CommandLine {
@@ -135,7 +141,7 @@ mod tests {
             command(1, &["info", "CAPTURE"], None),
             command(1, &["x", "-o", "a/b"], None),
             command(3, &["a", "b"], Some("c")),
-            command(5, &["d"], None),
+            command(6, &["d"], None),
         ];
         assert_eq!(found, expected);
         assert!(of_page("p", "```\njportal 'a\n```").is_err());
