@@ -12,6 +12,9 @@ use jportal_tests::process;
 use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use serde_json::Value;
 
+/// A kind of fault by the place, and the verdicts with which it may be found.
+type PlantedKind = (fn(usize) -> Fault, &'static [&'static str]);
+
 /// A place in compiled code and the verdict on it.
 type Wrong = (u64, u64, String);
 
@@ -95,7 +98,7 @@ fn wrong_debug_info_is_found() {
         assert!(report["samples"]["C2"]["right"].as_u64().unwrap() > 1000, "{}", report["samples"]);
         let clean = wrong(&report);
         let all = |kind, wanted| found(&recording, &clean, kind, wanted);
-        let kinds: [(fn(usize) -> Fault, &[&str]); 4] = [
+        let kinds: [PlantedKind; 4] = [
             (|n| Fault::DropPosition { n }, &["missing"]),
             (|n| Fault::FlipReexecute { n }, &["wrong-reexecute"]),
             (|n| Fault::ShiftScope { n }, &["wrong-bci", "wrong-block", "wrong-chain", "wrong-method"]),
