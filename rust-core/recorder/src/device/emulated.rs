@@ -14,6 +14,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+/// How long a pause waits for the unit.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The emulated unit, accessed through its shared file.
 pub struct Emulated {
@@ -106,9 +110,13 @@ impl Device for Emulated {
         self.keep
     }
 
+    /// Unlike a processor, the unit carries out a command some time later: a thread of QEMU polls.
+    /// So this waits. Otherwise a window might not contain the call for which it is kept.
     fn pause(&self) {
         if self.enabled.load(Acquire) {
-            self.disabled.store(self.unit.disable(), Release);
+            let generation = self.unit.disable();
+            self.disabled.store(generation, Release);
+            self.unit.wait_for(generation, PAUSE_PATIENCE, || {});
         }
     }
 

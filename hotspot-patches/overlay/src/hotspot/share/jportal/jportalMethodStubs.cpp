@@ -29,7 +29,6 @@
 #include "runtime/atomic.hpp"
 #include "runtime/handles.inline.hpp"
 #include "runtime/mutexLocker.hpp"
-#include "runtime/os.hpp"
 #include "utilities/align.hpp"
 
 struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
@@ -42,9 +41,8 @@ struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
 };
 
 JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
-u4* JPortalMethodStubTable::_free = NULL;
-int JPortalMethodStubTable::_free_capacity = 0;
-int JPortalMethodStubTable::_free_first = 0;
+u4 JPortalMethodStubTable::_free_head = 0;
+u4 JPortalMethodStubTable::_free_tail = 0;
 int JPortalMethodStubTable::_free_count = 0;
 bool volatile JPortalMethodStubTable::_exhausted = false;
 
@@ -59,9 +57,10 @@ address JPortalMethodStubTable::slot_of(u4 number) {
 address JPortalMethodStubTable::allocate_locked(int resting) {
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
   if (_free_count > resting) {
-    address slot = slot_of(_free[_free_first]);
-    _free_first = (_free_first + 1) % _free_capacity;
+    address slot = slot_of(_free_head);
+    _free_head = *next_of(slot);
     _free_count--;
+    fill_unused(slot, SlotSize);
     return slot;
   }
   for (Chunk* c = _chunks; c != NULL; c = c->next) {
@@ -98,29 +97,8 @@ bool JPortalMethodStubTable::add_chunk() {
   log_debug(jportal, codecache)("method stubs " PTR_FORMAT " .. " PTR_FORMAT, p2i(chunk->begin), p2i(chunk->end));
 
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
-  if (!reserve_free((int)((chunk->end - chunk->begin) / SlotSize))) {
-    log_warning(jportal)("no C heap for a list of free method stubs");
-    delete chunk;   // the blob stays unused
-    return false;
-  }
   chunk->next = _chunks;
   Atomic::release_store(&_chunks, chunk);
-  return true;
-}
-
-// Makes room in the list of free slots for 'slots' more of them.
-bool JPortalMethodStubTable::reserve_free(int slots) {
-  assert_lock_strong(CodeCache_lock);
-  const int capacity = _free_capacity + slots;
-  u4* free = (u4*)os::malloc(capacity * sizeof(u4), mtCode);
-  if (free == NULL) return false;
-  for (int i = 0; i < _free_count; i++) {
-    free[i] = _free[(_free_first + i) % _free_capacity];
-  }
-  os::free(_free);
-  _free = free;
-  _free_capacity = capacity;
-  _free_first = 0;
   return true;
 }
 
@@ -186,9 +164,14 @@ void JPortalMethodStubTable::release(address entry) {
 
 void JPortalMethodStubTable::release_locked(address entry) {
   assert_lock_strong(CodeCache_lock);
-  assert(_free_count < _free_capacity, "a slot is released twice");
   fill_unused(entry, SlotSize);
-  _free[(_free_first + _free_count++) % _free_capacity] = number_of(entry);
+  const u4 number = number_of(entry);
+  if (_free_count++ == 0) {
+    _free_head = number;
+  } else {
+    *next_of(slot_of(_free_tail)) = number;
+  }
+  _free_tail = number;
 }
 
 void JPortalMethodStubTable::release_all(Array<Method*>* methods) {

@@ -45,20 +45,20 @@ class JPortalMethodStubTable : AllStatic {
   struct Chunk;
 
   static Chunk* volatile _chunks;     // chunks are prepended and never removed
-  // The free slots, oldest first: a circular buffer of slot numbers with room for every slot that
-  // exists, so that a release needs no memory. Guarded by CodeCache_lock.
-  static u4*             _free;
-  static int             _free_capacity;
-  static int             _free_first;
+  // The free slots, oldest first; guarded by CodeCache_lock. A free slot begins with traps and ends
+  // with the number of the next one. So a release needs no memory, and the C heap stays as it is
+  // without stubs: its layout decides the order of symbols, and that the order of methods.
+  static u4              _free_head;
+  static u4              _free_tail;
   static int             _free_count;
   static bool volatile   _exhausted;  // the notice has been given
 
   // The number of a slot is its distance from the begin of the code cache, in slots.
   static u4      number_of(address slot);
   static address slot_of(u4 number);
+  static u4*     next_of(address slot) { return (u4*)(slot + SlotSize - sizeof(u4)); }
 
   static address allocate_locked(int resting);
-  static bool    reserve_free(int slots);
   static void    release_locked(address entry);
   static address allocate();
   static bool    add_chunk();
