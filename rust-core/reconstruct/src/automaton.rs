@@ -220,7 +220,9 @@ impl<'a> Machine<'a> {
     /// The automaton executes a block of compiled code. `false`: the machine has to do it.
     #[inline]
     pub(crate) fn automatic_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> bool {
-        if !self.automatic {
+        // A bytecode in a frame that is not known has a call as its outcome, which is not the
+        // automaton's.
+        if !self.automatic || self.orphan.is_some() {
             return false;
         }
         let on = BlockArrival::new((start, end), code, exit, self.before);

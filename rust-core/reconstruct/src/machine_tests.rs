@@ -15,7 +15,7 @@ use jportal_vm_image::{Builder, CodeSink, VmImage};
 const LOW: u64 = 0x10_0000;
 /// Templates: 16 bytes each, by opcode.
 const TEMPLATES: u32 = 0x1000;
-const RETURN_ENTRY: u32 = 0x3000;
+pub(crate) const RETURN_ENTRY: u32 = 0x3000;
 pub(crate) const RETHROW: u32 = 0x3100;
 const THROW: u32 = 0x3120;
 const REMOVE: u32 = 0x3140;
@@ -423,7 +423,7 @@ fn call_and_return() {
 }
 
 /// The trace begins inside a template. An orphan is emitted only when the next bytecode begins.
-fn orphans() -> Script {
+pub(crate) fn orphans() -> Script {
     Script::default().block(TEMPLATES, TEMPLATES + 8, Exit::IndirectJump)
 }
 

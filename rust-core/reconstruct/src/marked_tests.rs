@@ -4,7 +4,7 @@
 
 use crate::machine_tests::{
     BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, FORWARD_EXCEPTION, NMETHOD, NMETHOD_2, POP_FRAME, RETHROW,
-    REVEAL_HANDLER, Script, Vm, address, code_steps, run, run_on, vm_with,
+    RETURN_ENTRY, REVEAL_HANDLER, Script, Vm, address, code_steps, orphans, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
@@ -239,6 +239,19 @@ fn a_moved_allocation_is_no_position() {
     // The state of an uncommon trap of the checks: the allocation is executed again.
     let trapped = flow(0x1a, |s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
     assert_eq!(trapped, format!("{known} ? m0 moved-allocation m0@1 < m0 > m0"));
+}
+
+/// The automaton must not keep the orphan with what the code does.
+#[test]
+fn an_orphan_is_reported_before_the_code_that_it_calls() {
+    let vm = nmethod(&[(0, &[(0, 0)]), (4, &[(0, 4), (1, 0)])], &[], &[], &[]);
+    let call = |s: Script| {
+        let s = s.op(Opcode::INVOKESTATIC).block(NMETHOD, NMETHOD + 8, Exit::Return);
+        s.at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::POP)
+    };
+    let lines = run(&vm, call(call(orphans())).op(Opcode::NOP));
+    let calls: Vec<_> = lines.windows(2).filter(|w| w[1] == "> m0").map(|w| &w[0][..]).collect();
+    assert_eq!(calls, ["orphan invokestatic"; 2], "{lines:?}");
 }
 
 #[test]
