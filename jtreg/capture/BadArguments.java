@@ -45,7 +45,7 @@ public class BadArguments {
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=emulated"), "JPortal", "jportal run");
         if (!Files.exists(Path.of("/sys/bus/event_source/devices/intel_pt"))) {
             refused(List.of("-XX:+JPortal", "-XX:JPortalSource=perf"), "intel_pt is missing", "jportal run");
-            refused(List.of("-XX:+JPortal"), "intel_pt is missing", "names no emulated unit", "jportal run");
+            refused(List.of("-XX:+JPortal"), "intel_pt is missing", "with -XX:JPortalSource=emulated only", "jportal run");
         }
     }
 

@@ -44,6 +44,7 @@ public class FileNames {
         Path odd = Files.createDirectory(directory.resolve("%p-%t-%%"));
         record(directory, odd.getFileName() + "/100%%-%x.jportal");
         record(directory, odd.toAbsolutePath() + "/100%%-%x.jportal");
+        Files.delete(odd.resolve("100%-%x.jportal.old"));
         Check.equal("100%-%x.jportal", only(odd).getFileName().toString(), "name in a folder with patterns");
         Files.delete(only(odd));
         Files.delete(odd);
@@ -51,6 +52,9 @@ public class FileNames {
         record(directory, "same.jportal");
         int before = CaptureFile.readWhole(directory.resolve("same.jportal")).pid();
         record(directory, "same.jportal");
+        Path kept = directory.resolve("same.jportal.old");
+        Check.equal(before, CaptureFile.readWhole(kept).pid(), "the capture that is kept");
+        Files.delete(kept);
         int after = CaptureFile.readWhole(only(directory)).pid();
         Check.that(before != after, "the second run did not replace the capture of pid " + before);
     }
