@@ -4,7 +4,8 @@
 //!
 //! The VM reports a slow call in the middle of Java code, where a wait would hold up every
 //! safepoint. So the reporting thread only pauses the device, which keeps the trace of the call
-//! (and takes time with the emulated unit alone), and leaves a request. A thread of the recorder, which lives as long as the process, dumps.
+//! (and takes time with the emulated unit alone), and leaves a request. A thread of the recorder,
+//! which lives as long as the process, dumps.
 
 use crate::dump::SlowCall;
 use crate::error::Error;
