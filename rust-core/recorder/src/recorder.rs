@@ -350,7 +350,7 @@ impl Recorder {
     }
 
     /// Async-signal-safe: the process is about to end by a fatal error. Stops the device, gives
-    /// it and the drain threads at most [`LAST_PATIENCE`], and releases producers. The ring file
+    /// it and the drain threads at most `LAST_PATIENCE`, and releases producers. The ring file
     /// stays.
     pub fn emergency(&self) {
         let session = &self.session;

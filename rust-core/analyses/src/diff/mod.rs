@@ -4,7 +4,7 @@
 //!
 //! A result comes from a capture or from a JSON document that the command wrote
 //! ([`Document::parse`]). Nodes and rows are matched by names without the parts that differ from
-//! run to run ([`stable`](crate::names::stable)). Nodes of equal paths and rows of equal names are
+//! run to run ([`crate::names::stable`]). Nodes of equal paths and rows of equal names are
 //! added up first, on each side.
 //!
 //! Figures are sums over all provenances. Times, tiers and upper bounds are not compared. Results
