@@ -133,8 +133,9 @@ mod ffi {
         unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32;
 
         /// The same because of a slow call: OS thread, method, TSC at its beginning and end,
-        /// which the capture contains. Only leaves a request for a thread of the recorder, and
-        /// waits for nothing. Returns 0, or 10 if it is not taken.
+        /// which the capture contains. Pauses the device, which takes time with the emulated unit
+        /// alone, and leaves a request for a thread of the recorder. Returns 0, or 10 if it is not
+        /// taken.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
@@ -157,8 +158,8 @@ mod ffi {
         fn recorder_crash_begins();
 
         /// Async-signal-safe: the process is about to end by a fatal error. Stops the device,
-        /// gives it and the drain threads at most 100 ms, marks the ring file and releases
-        /// waiting producers.
+        /// gives it and the drain threads at most 100 ms (with the emulated unit and a flight
+        /// recorder two seconds more), marks the ring file and closes it.
         fn recorder_emergency();
     }
 }

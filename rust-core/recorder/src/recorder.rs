@@ -248,7 +248,9 @@ impl Recorder {
             None => Some(lock(&self.session.collecting)),
             Some(_) => self.session.collecting.try_lock().ok(),
         };
-        let (Some(collecting), Some(threads)) = (collecting, running.take()) else { return };
+        // Without the lock on dumps, the threads stay for a later call.
+        let Some(collecting) = collecting else { return };
+        let Some(threads) = running.take() else { return };
         let mut limit = EndLimit::new(&self.session, reason.patience());
         *lock(&self.end) = reason;
         self.session.device.disable();
@@ -325,7 +327,7 @@ impl Recorder {
         })
     }
 
-    /// Pauses the device until the next dump has been made. Does not wait.
+    /// Pauses the device until the next dump has been made. Waits for the emulated unit alone.
     pub(crate) fn pause(&self) {
         self.session.device.pause();
     }
@@ -350,8 +352,8 @@ impl Recorder {
     }
 
     /// Async-signal-safe: the process is about to end by a fatal error. Stops the device, gives
-    /// it and the drain threads at most `LAST_PATIENCE`, and releases producers. The ring file
-    /// stays.
+    /// it and the drain threads at most `LAST_PATIENCE` (`EMULATED_PATIENCE` more for the windows
+    /// of a flight recorder with the emulated unit), and releases producers. The ring file stays.
     pub fn emergency(&self) {
         let session = &self.session;
         let deadline = Instant::now() + LAST_PATIENCE;
@@ -702,5 +704,31 @@ fn join(thread: JoinHandle<()>, deadline: Option<Instant>) {
     if deadline.is_none() || thread.is_finished() {
         // A panic of the thread was caught in it.
         let _ = thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+    use jportal_capture::CaptureReader;
+
+    /// A VM may end with an error while a dump collects its windows. A later stop still ends the
+    /// capture.
+    #[test]
+    fn a_stop_that_may_not_wait_for_a_dump_leaves_the_recording_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, ..RecordingConfig::default() };
+        let path = config.path.clone();
+        let recorder = Recorder::start(config).unwrap();
+        let dumping = lock(&recorder.session.collecting);
+        recorder.stop(StopReason::VmError);
+        assert!(recorder.is_active() && !recorder.is_stopped());
+        drop(dumping);
+        recorder.stop(StopReason::Exit);
+        assert!(recorder.is_stopped());
+        let reader = CaptureReader::open(&path).unwrap();
+        assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Exit);
     }
 }

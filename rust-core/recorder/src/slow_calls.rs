@@ -49,7 +49,7 @@ pub(crate) fn start() -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves the request to dump the flight recorder because of `call`. Does not wait. `false`: an
+/// Leaves the request to dump the flight recorder because of `call`. `false`: an
 /// earlier request is still there, or no flight recorder was started.
 pub(crate) fn request(recorder: &Arc<Recorder>, path: PathBuf, reason: String, call: SlowCall) -> bool {
     let Some(dumper) = DUMPER.get() else { return false };
