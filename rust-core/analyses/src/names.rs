@@ -57,6 +57,30 @@ pub(crate) fn version_text(version: Option<Version>) -> String {
     version.map_or_else(String::new, |v| format!(" [version {} of {}]", v.number, v.of))
 }
 
+/// For each method the first one of the same name. Methods of one name are one target, and their
+/// sites are one.
+#[derive(Debug, Default)]
+pub(crate) struct FirstOfName(
+    /// By method; empty if all names differ.
+    Box<[MethodId]>,
+);
+
+impl FirstOfName {
+    /// For the methods of one recording.
+    pub(crate) fn new(methods: &MethodTable, naming: Naming) -> Self {
+        if naming == Naming::default() {
+            return Self::default();
+        }
+        let names = Names::new(methods, naming);
+        let mut firsts = HashMap::new();
+        Self(methods.iter().map(|m| *firsts.entry(names.of(m)).or_insert(m.id)).collect())
+    }
+    /// The first method of the name that `method` has.
+    pub(crate) fn of(&self, method: MethodId) -> MethodId {
+        self.0.get(method.get() as usize).copied().unwrap_or(method)
+    }
+}
+
 /// The names of a recording's methods.
 #[derive(Debug)]
 pub struct Names<'a> {

@@ -259,7 +259,7 @@ impl JitThread {
         self.invokes.event((&of.methods, &of.shapes), event, |outcome, provenance| match outcome {
             _ if hidden => {}
             InvokeOutcome::Called { site: Some(site), callee, .. } => {
-                let key = (of.first(site), Some(of.first_method(callee)));
+                let key = (of.first(site), Some(of.first.of(callee)));
                 counted.sites.entry(key).or_default().calls.add(provenance);
                 *called = Some((key, None));
             }

@@ -22,10 +22,8 @@ mod text;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use jportal_bytecode::{MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
-use jportal_units::MethodId;
 
 pub use self::compilation::{ChainFrame, CodeState, Compilation, CompilationTable, PlannedTrap};
 use self::count::JitCounted;
@@ -39,7 +37,7 @@ pub use self::report::{
 use crate::blocks::CountsAnalysis;
 use crate::execution::OnCore;
 use crate::hidden::Inlined;
-use crate::names::{Names, Naming};
+use crate::names::{FirstOfName, Naming};
 use crate::polymorphism::outcome::Site;
 
 /// Counts what compiled code did.
@@ -53,8 +51,7 @@ pub struct JitAnalysis {
     on_core: Option<OnCore>,
     exclude: Exclude,
     naming: Naming,
-    /// The first method of the same name, for each method. Empty if all names differ.
-    first: Box<[MethodId]>,
+    first: FirstOfName,
 }
 
 impl std::fmt::Debug for JitAnalysis {
@@ -87,19 +84,11 @@ impl JitAnalysis {
     /// The same analysis with a different naming of methods. Methods of one name are one target,
     /// and their sites are one.
     pub fn naming(self, naming: Naming) -> Self {
-        let mut first = Box::default();
-        if naming != Naming::default() {
-            let names = Names::new(&self.methods, naming);
-            let mut firsts = HashMap::new();
-            first = self.methods.iter().map(|m| *firsts.entry(names.of(m)).or_insert(m.id)).collect();
-        }
+        let first = FirstOfName::new(&self.methods, naming);
         Self { naming, first, counts: self.counts.naming(naming), ..self }
     }
-    fn first_method(&self, method: MethodId) -> MethodId {
-        self.first.get(method.get() as usize).copied().unwrap_or(method)
-    }
     fn first(&self, site: Site) -> Site {
-        (self.first_method(site.0), site.1)
+        (self.first.of(site.0), site.1)
     }
 }
 

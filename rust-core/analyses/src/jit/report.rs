@@ -712,7 +712,7 @@ impl<'a> JitWriter<'a> {
                 let caller = frame.parent.and_then(|p| c.frames.get(p as usize)?.method);
                 let (Some(caller), Some(callee)) = (caller, frame.method) else { continue };
                 let site = self.of.first((caller, Bci(frame.call_bci)));
-                let callee = self.of.first_method(callee);
+                let callee = self.of.first.of(callee);
                 if seen.insert((site, callee)) {
                     all.entry(site).or_default().entry(callee).or_default().push(c.compile_id);
                 }

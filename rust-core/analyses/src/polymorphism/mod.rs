@@ -31,7 +31,7 @@ use self::outcome::{InvokeOutcome, Invokes, Site};
 pub(crate) use self::report::ratio;
 pub use self::report::{AtLeast, Polymorphism, SiteRow, TargetRow, Totals};
 use crate::hidden::{Follower, Hidden, Inlined};
-use crate::names::{Names, Naming};
+use crate::names::{FirstOfName, Naming};
 
 /// A target; `None` if no frame was entered.
 type Target = Option<MethodId>;
@@ -102,8 +102,7 @@ pub struct PolymorphismAnalysis {
     hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
-    /// The first method of the same name, for each method. Empty if all names differ.
-    first: Box<[MethodId]>,
+    first: FirstOfName,
 }
 
 impl PolymorphismAnalysis {
@@ -121,16 +120,7 @@ impl PolymorphismAnalysis {
     /// The same analysis with a different naming of methods. Methods of one name are one target,
     /// and their sites are one.
     pub fn naming(self, naming: Naming) -> Self {
-        let mut first = Box::default();
-        if naming != Naming::default() {
-            let names = Names::new(&self.methods, naming);
-            let mut firsts = HashMap::new();
-            first = self.methods.iter().map(|m| *firsts.entry(names.of(m)).or_insert(m.id)).collect();
-        }
-        Self { naming, first, ..self }
-    }
-    fn first(&self, method: MethodId) -> MethodId {
-        self.first.get(method.get() as usize).copied().unwrap_or(method)
+        Self { naming, first: FirstOfName::new(&self.methods, naming), ..self }
     }
     /// Whether the invoke selects its target by the receiver.
     fn is_virtual(&self, (method, bci): Site) -> bool {
@@ -155,14 +145,14 @@ struct TargetCounts {
 
 impl TargetCounts {
     fn site(&mut self, of: &PolymorphismAnalysis, site: Site) -> Option<&mut Seen> {
-        of.is_virtual(site).then(|| self.sites.entry((of.first(site.0), site.1)).or_default())
+        of.is_virtual(site).then(|| self.sites.entry((of.first.of(site.0), site.1)).or_default())
     }
     fn outcome(&mut self, of: &PolymorphismAnalysis, outcome: InvokeOutcome, provenance: Provenance) {
         match outcome {
             InvokeOutcome::Called { site: Some(site), callee, .. } => {
                 let class = of.methods.get(callee).map(|m| m.class);
                 if let Some(seen) = self.site(of, site) {
-                    seen.call(Some(of.first(callee)), class, provenance);
+                    seen.call(Some(of.first.of(callee)), class, provenance);
                 }
             }
             InvokeOutcome::Silent(site) => {

@@ -171,7 +171,7 @@ impl PolymorphismAnalysis {
             if self.is_virtual((caller, bci)) && !missing.calls.is_none() {
                 // Calls without a frame are counted as such.
                 let missing = Missing { silent_calls: 0, ..missing };
-                all.entry((self.first(caller), bci)).or_default().merge(&missing);
+                all.entry((self.first.of(caller), bci)).or_default().merge(&missing);
             }
         }
         all
