@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use jportal::validate::debug_info::{DebugInfoReport, ReportLimits, SingleBytecodes, StateCollector};
+use jportal::flow::SingleBytecodes;
+use jportal::validate::debug_info::{DebugInfoReport, ReportLimits, StateCollector};
 
 use crate::args::DebugInfoArgs;
 use crate::output::{ResultKind, put};

@@ -150,6 +150,23 @@ impl<A: Analysis> Analysis for Option<A> {
     }
 }
 
+/// Wants no event of the flow, for a run beside which something else looks at the decode. It takes
+/// no runs, so each bytecode is an event of its own, as in `dev blocks-around`.
+#[derive(Debug)]
+pub struct SingleBytecodes;
+
+impl Analysis for SingleBytecodes {
+    type Thread = ();
+    fn begin(&self, _: &ThreadInfo) {}
+    fn events(&self, (): &mut (), _: &[Event]) -> ControlFlow<Enough> {
+        ControlFlow::Continue(())
+    }
+    fn merge(&mut self, (): ()) {}
+    fn takes_runs(&self) -> bool {
+        false
+    }
+}
+
 /// Runs an analysis on the flows that `producer` passes to its consumer. Returns the analysis,
 /// with the states of all threads merged, and what `producer` returned. Threads whose sink was
 /// dropped without its end are not merged.
@@ -291,20 +308,6 @@ mod tests {
         }
     }
 
-    /// Takes single bytecodes only.
-    struct Singles;
-    impl Analysis for Singles {
-        type Thread = ();
-        fn begin(&self, _: &ThreadInfo) {}
-        fn events(&self, (): &mut (), _: &[Event]) -> ControlFlow<Enough> {
-            ControlFlow::Continue(())
-        }
-        fn merge(&mut self, (): ()) {}
-        fn takes_runs(&self) -> bool {
-            false
-        }
-    }
-
     fn at(time: u64) -> [Event; 1] {
         [Event::decoded(EventKind::Time(Tsc(time)))]
     }
@@ -371,8 +374,8 @@ mod tests {
         });
         assert!(enough);
         assert_eq!((both.0.0, both.1.unwrap().0), (vec![vec![9]], vec![vec![9]]));
-        assert!(!(KeptTimes::default(), Singles).takes_runs());
-        let (none, enough) = run(None::<Singles>, |to| {
+        assert!(!(KeptTimes::default(), SingleBytecodes).takes_runs());
+        let (none, enough) = run(None::<SingleBytecodes>, |to| {
             assert!(to.takes_runs());
             to.thread(&thread(1)).events(&at(1));
             to.has_enough()

@@ -26,7 +26,7 @@ mod tally;
 #[doc(hidden)]
 pub mod testing;
 
-pub use analysis::{Analysis, Enough, Member, run, run_on};
+pub use analysis::{Analysis, Enough, Member, SingleBytecodes, run, run_on};
 pub use bounded::{HungUp, Receiver, Sender, bounded};
 pub use cause::{Cause, UnresolvedCounts};
 pub use gap::{FlowFault, Gap, GapReason, MachineFault};

@@ -2,11 +2,10 @@
 
 //! Counts what compiled code reached, by place and by where markers put control.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use jportal_flow::{Analysis, Enough, Event, ThreadInfo};
+use jportal_flow::ThreadInfo;
 use jportal_reconstruct::{RanBlock, ReachedState, StateObserver, StateObservers};
 use serde::Serialize;
 
@@ -109,22 +108,5 @@ impl StateObserver for ThreadStates {
         let Reached { states, blocks, .. } = &mut *all;
         Reached::add(states, self.states, number);
         Reached::add(blocks, self.blocks, number);
-    }
-}
-
-/// Wants no event of the flow. It takes no runs, so that the numbers of events are those that
-/// `dev blocks-around` takes.
-#[derive(Debug)]
-pub struct SingleBytecodes;
-
-impl Analysis for SingleBytecodes {
-    type Thread = ();
-    fn begin(&self, _: &ThreadInfo) {}
-    fn events(&self, (): &mut (), _: &[Event]) -> ControlFlow<Enough> {
-        ControlFlow::Continue(())
-    }
-    fn merge(&mut self, (): ()) {}
-    fn takes_runs(&self) -> bool {
-        false
     }
 }

@@ -21,7 +21,7 @@ mod reasons;
 mod report;
 mod samples;
 
-pub use collect::{FirstSeen, Reached, SingleBytecodes, StateCollector};
+pub use collect::{FirstSeen, Reached, StateCollector};
 pub use judge::{StateGroup, StateVerdict};
 pub use report::{
     DebugInfoReport, Instructions, ReportLimits, SampleRow, StateCounts, StateFinding, StateFrame, StateRow,
