@@ -25,8 +25,6 @@ struct Digesting {
     thread: u32,
     events: u64,
     hash: DefaultHasher,
-    /// The last event may still be extended by the next batch.
-    last: Option<Event>,
     ended: Arc<Mutex<Vec<Digest>>>,
 }
 
@@ -34,7 +32,7 @@ impl FlowConsumer for Digests {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         let ended = Arc::clone(&self.ended);
         let hash = DefaultHasher::new();
-        Box::new(Digesting { thread: info.tid.get(), events: 0, hash, last: None, ended })
+        Box::new(Digesting { thread: info.tid.get(), events: 0, hash, ended })
     }
     fn takes_runs(&self) -> bool {
         self.runs
@@ -47,7 +45,6 @@ impl FlowSink for Digesting {
             self.events += 1;
             format!("{event:?}").hash(&mut self.hash);
         }
-        self.last = events.last().cloned();
     }
     fn end(self: Box<Self>) {
         let digest = (self.thread, self.events, self.hash.finish());

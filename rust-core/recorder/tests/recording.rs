@@ -40,6 +40,12 @@ impl RecordingFolder {
     fn unit(&self) -> PathBuf {
         self.0.path().join(format!("unit{}", fresh()))
     }
+    /// A recording with a unit of one core, which does what the test does with it.
+    fn record_with_unit(&self) -> (EmulatedUnit, Recorder) {
+        let path = self.unit();
+        let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+        (unit, start_with_unit(self.config(Source::Emulated), &path).unwrap())
+    }
     fn config(&self, source: Source) -> RecordingConfig {
         RecordingConfig {
             path: self.capture(),
@@ -184,9 +190,7 @@ fn a_unit_that_fails_ends_the_recording() {
 #[test]
 fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
     let place = RecordingFolder::new();
-    let path = place.unit();
-    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
-    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let (_unit, recorder) = place.record_with_unit();
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     let start = Instant::now();
     recorder.stop(StopReason::VmError);
@@ -196,9 +200,7 @@ fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
 #[test]
 fn records_are_taken_while_a_dying_vm_is_traced() {
     let place = RecordingFolder::new();
-    let path = place.unit();
-    let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
-    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let (unit, recorder) = place.record_with_unit();
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     assert!(unit.command().enabled);
     recorder.crash_begins();
@@ -212,9 +214,7 @@ fn records_are_taken_while_a_dying_vm_is_traced() {
 #[test]
 fn a_dying_vm_waits_100_ms_for_a_unit_that_never_answers() {
     let place = RecordingFolder::new();
-    let path = place.unit();
-    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
-    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let (_unit, recorder) = place.record_with_unit();
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     let start = Instant::now();
     recorder.crash_begins();
@@ -229,9 +229,7 @@ fn a_dying_vm_waits_100_ms_for_a_unit_that_never_answers() {
 #[test]
 fn a_unit_that_was_never_enabled_is_not_waited_for() {
     let place = RecordingFolder::new();
-    let path = place.unit();
-    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
-    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let (_unit, recorder) = place.record_with_unit();
     let start = Instant::now();
     recorder.stop(StopReason::Exit);
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
@@ -241,9 +239,7 @@ fn a_unit_that_was_never_enabled_is_not_waited_for() {
 #[test]
 fn threads_take_no_signals_but_of_their_own_faults() {
     let place = RecordingFolder::new();
-    let path = place.unit();
-    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
-    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let (_unit, recorder) = place.record_with_unit();
     let mut seen = [false; 2];
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
         // Threads of other tests may end meanwhile.
