@@ -169,6 +169,18 @@ fn a_trap_has_the_reason_that_the_code_gives() {
 }
 
 #[test]
+fn traps_have_the_times_of_the_first_and_the_last() {
+    let time = |t| vec![Event::decoded(EventKind::Time(Tsc(t)))];
+    let mut a = analysis(vec![c2()]);
+    let traps = [time(100), run_into_trap(), time(200), run_into_trap(), time(300), run_into_trap()];
+    feed(&mut a, 1, &traps.concat());
+    feed(&mut a, 2, &[time(250), run_into_trap()].concat());
+    let r = a.report(OPTIONS, |_| true);
+    let rows: Vec<_> = r.deoptimisations.iter().map(|d| (d.times, d.first_ms, d.last_ms)).collect();
+    assert_eq!(rows, [(4, Some(100.0), Some(300.0))]);
+}
+
+#[test]
 fn many_traps_are_a_storm_and_many_compilations_a_loop() {
     let mut a = analysis(vec![compilation(5, 4, 0), compilation(6, 4, 0), c2()]);
     feed(&mut a, 1, &vec![run_into_trap(); 10].concat());
