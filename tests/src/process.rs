@@ -243,7 +243,7 @@ impl Drop for Running {
 
 /// The largest resident set of the running process `id` since it was executed (`VmHWM` in
 /// proc(5)). `None` if it does not run.
-fn largest_kib(id: u32) -> Option<u64> {
+pub fn largest_kib(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()

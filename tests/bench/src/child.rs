@@ -3,6 +3,7 @@
 //! Runs programs to their end and reports the resources that they used.
 
 use anyhow::{Context, Result, bail};
+use jportal_tests::process::largest_kib;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::process::{Command, Stdio};
@@ -14,7 +15,8 @@ pub struct Used {
     pub wall: Duration,
     /// User and system time of the program and the children it waited for.
     pub cpu: Duration,
-    /// Largest resident set, bytes.
+    /// Largest resident set in bytes, sampled until some milliseconds before the end. The kernel's
+    /// own figure is at least the size of the process that started the program.
     pub peak: u64,
     /// Everything that it wrote to standard output, if that was piped.
     pub stdout: String,
@@ -26,6 +28,15 @@ pub fn run(command: &mut Command, output: Stdio) -> Result<Used> {
     let start = Instant::now();
     let child = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).spawn();
     let mut child = child.with_context(|| name.clone())?;
+    let id = child.id();
+    let memory = std::thread::spawn(move || {
+        let mut peak = 0;
+        while let Some(kib) = largest_kib(id) {
+            peak = kib;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        peak * 1024
+    });
     let mut stderr = child.stderr.take().context("no stderr")?;
     let errors = std::thread::spawn(move || {
         let mut text = String::new();
@@ -35,8 +46,9 @@ pub fn run(command: &mut Command, output: Stdio) -> Result<Used> {
     if let Some(mut from) = child.stdout.take() {
         from.read_to_string(&mut stdout)?;
     }
-    let (status, usage) = wait(child.id())?;
+    let (status, usage) = wait(id)?;
     let wall = start.elapsed();
+    let peak = memory.join().ok().context("the memory was not sampled")?;
     if status != 0 {
         let text = errors.join().ok().and_then(Result::ok).unwrap_or_default();
         let tail: Vec<&str> = text.lines().rev().take(5).collect();
@@ -47,7 +59,7 @@ pub fn run(command: &mut Command, output: Stdio) -> Result<Used> {
     }
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
     let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-    Ok(Used { wall, cpu, peak: usage.ru_maxrss as u64 * 1024, stdout })
+    Ok(Used { wall, cpu, peak, stdout })
 }
 
 /// Waits for a child; returns its wait status and resource usage.
