@@ -109,15 +109,35 @@ fn main() -> ExitCode {
         Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
         Ok(CommandOutcome::Findings) => ExitCode::from(1),
         Err(e) => {
-            say(&format!("error: {e:#}"));
+            say(&format!("error: {}", message(&e)));
             ExitCode::from(2)
         }
     }
 }
 
+/// The error and its causes in one line. A cause that the text before it already contains is
+/// left out.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => text,
+        before => format!("{before}: {cause}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let cause = jportal::file::Error::NotACapture { found: b"JHDRabcd".to_vec() };
+        let path = "a.jportal".into();
+        let error = anyhow::Error::new(jportal::Error::Open { path, source: cause }).context("diff");
+        let text = message(&error);
+        assert!(text.starts_with("diff: a.jportal: not a capture"), "{text}");
+        assert_eq!(text.matches("not a capture").count(), 1, "{text}");
+    }
 
     #[test]
     fn the_arguments_of_record_are_known_though_they_are_wrong() {

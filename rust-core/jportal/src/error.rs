@@ -2,14 +2,14 @@
 
 //! What can go wrong.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a capture cannot be opened or decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read, or is no capture.
-    #[error("{path}: {source}")]
+    #[error("{}", unopened(path, source))]
     Open {
         /// The capture.
         path: PathBuf,
@@ -46,6 +46,14 @@ pub enum Error {
         /// Number of selected threads.
         threads: usize,
     },
+}
+
+/// The path is named once: the error of a file that cannot be opened has it.
+fn unopened(path: &Path, source: &jportal_capture::Error) -> String {
+    match source {
+        jportal_capture::Error::Open { .. } => source.to_string(),
+        _ => format!("{}: {source}", path.display()),
+    }
 }
 
 /// The first threads, for a message.

@@ -44,8 +44,8 @@ pub struct PlacementSettings {
     /// The maximum number of events of a stretch, where a run counts as its bytecodes; a longer
     /// stretch is divided.
     pub buffered: u64,
-    /// The transitions for all stretches of a thread: a base, and a number for each of its
-    /// orphans.
+    /// The [work](crate::project::Work::total) for all stretches of a thread: a base, and a
+    /// number for each of its orphans.
     pub budget: (u64, u64),
 }
 
@@ -207,7 +207,7 @@ impl Placer {
     ) -> Fit {
         let (icfg, places) = self.program();
         let (at_first, each) = self.settings.budget;
-        let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
+        let left = (at_first + each * summary.orphans).saturating_sub(summary.work);
         let limits = &self.settings.limits;
         let transitions = limits.transitions.saturating_add(self.settings.each * bytecodes.len() as u64);
         let limits = &ProjectionLimits { transitions: transitions.min(left), ..*limits };
@@ -215,12 +215,15 @@ impl Placer {
         if let Some(fit) = known.get(&segment) {
             return fit.clone();
         }
+        if left == 0 {
+            return Fit::GivenUp { front: None, resume: segment.len() };
+        }
         let found = match self.settings.method {
             Method::Enumerate => Enumerate::new(icfg, Extent::All).project(&segment, limits),
             Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),
             Method::Indexed => Indexed::over(icfg, places).project_above(&segment, Below::Unknown, limits),
         };
-        summary.transitions += found.work.transitions + found.work.abstract_transitions;
+        summary.work += found.work.total();
         if transitions <= left {
             known.insert(segment, &found.fit);
         }

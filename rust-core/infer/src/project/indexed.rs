@@ -61,14 +61,13 @@ impl<'a> Indexed<'a> {
         let reach = self.reach(segment, limits, &mut work);
         let behind = match reach.as_ref() {
             Some(reach) if reach.first() == 0 => None,
-            _ => self.after_calls(segment),
+            _ => self.after_calls(segment, &mut work),
         };
         let starts = match (&reach, &behind) {
             (_, Some(behind)) => behind,
             (Some(reach), _) => reach.at(0).unwrap_or_default(),
             (None, None) => everywhere,
         };
-        work.candidates = starts.len() as u64;
         let mut find = |starts, reach| search(&self.nfa, segment, (starts, reach), below, limits, &mut work);
         let fit = match &reach {
             // The beginning cannot be resolved: give up to where more is known.
@@ -87,24 +86,25 @@ impl<'a> Indexed<'a> {
     }
     /// The nodes that symbol 0 may be if it follows a known call or return; `None` if no such
     /// call or return is known.
-    fn after_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
+    fn after_calls(&self, segment: &Segment, work: &mut Work) -> Option<Vec<Node>> {
         let Ends { after, returned, .. } = segment.ends();
         let rare = after.map(Clue::After).or(returned.map(Clue::Returned))?;
-        Some(once(self.behind(segment, &rare).flatten().copied()))
+        let nodes = self.behind(segment, &rare).flatten().copied();
+        Some(once(nodes.inspect(|_| work.candidates += 1)))
     }
     /// The nodes that the symbols may be, up to the symbol that restricts them most; `None` if
     /// no symbol does.
     fn reach(&self, segment: &Segment, limits: &ProjectionLimits, work: &mut Work) -> Option<Reach> {
         let (index, nodes) = match segment.anchors().first() {
             Some((index, node)) => (*index as usize, vec![*node]),
-            None => self.rarest(segment)?,
+            None => self.rarest(segment, work)?,
         };
         // Resolving backwards may use half of the transitions.
         let half = ProjectionLimits { transitions: limits.transitions / 2, ..*limits };
         Some(Backwards::new(self.nfa, &self.places).reach(segment, index, nodes, &half, work))
     }
     /// The symbol with the fewest possible nodes, and these nodes.
-    fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
+    fn rarest(&self, segment: &Segment, work: &mut Work) -> Option<(usize, Vec<Node>)> {
         let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Clue::Window(w)));
         let calls =
             segment.callees().iter().take(CALLS).map(|(at, method)| Clue::Call(*at as usize, *method));
@@ -126,6 +126,7 @@ impl<'a> Indexed<'a> {
                 self.behind(segment, &rare).flatten().filter_map(|n| g.site_before(*n)).collect()
             }
         };
+        work.candidates += nodes.len() as u64;
         Some((at, once(nodes.into_iter().filter(|n| self.nfa.matches(*n, segment, at)))))
     }
     /// The nodes after the calls that `rare` names; for the first symbol, only those with its

@@ -67,6 +67,7 @@ pub fn search(
     if segment.is_empty() {
         return Fit::Nowhere { matched: 0 };
     }
+    work.candidates += starts.len() as u64;
     let begins = |n: &Node| search.is_within(0, *n) && nfa.matches(*n, segment, 0) && search.is_called(*n);
     let starts: Vec<Node> = starts.iter().copied().filter(begins).collect();
     if starts.is_empty() {

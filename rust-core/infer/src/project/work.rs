@@ -38,7 +38,7 @@ impl Default for ProjectionLimits {
 /// The cost of a projection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
-    /// Starting nodes examined: those with the first symbol's opcode.
+    /// Nodes examined as the place of a symbol from which a search begins.
     pub candidates: u64,
     /// Candidates whose abstraction was accepted (Algorithm 2, line 5).
     pub abstract_accepted: u64,
@@ -57,6 +57,10 @@ pub struct Work {
 }
 
 impl Work {
+    /// The nodes examined and the transitions computed, which take about the same time each.
+    pub const fn total(&self) -> u64 {
+        self.candidates + self.transitions + self.abstract_transitions
+    }
     /// Whether the limit on transitions is reached.
     pub(crate) fn exhausted(&self, limits: &ProjectionLimits) -> bool {
         self.transitions + self.abstract_transitions >= limits.transitions
