@@ -18,6 +18,7 @@ use serde_json::Value;
 const USAGE: &str = "usage: jportal-neighbours [OPTION]... [FOLDER or TEST]...
   --seed S         the order in which tests are taken (1)
   --count N        stop when N tests are recorded (300); 0: all
+  --skip N         leave out the first N tests of the order, which another run has had (0)
   --mode MODES     tiered, c2 (tiered,c2)
   --jobs N         tests that run at the same time (1)
   --limit S        seconds that a program may run (120)
@@ -35,6 +36,7 @@ const BATCH: usize = 8;
 struct NeighbourOptions {
     seed: u64,
     count: usize,
+    skip: usize,
     modes: Vec<CompilerMode>,
     again: bool,
     folders: Vec<String>,
@@ -46,7 +48,7 @@ fn options() -> Result<NeighbourOptions> {
     let root = place::root();
     let (mut jdk, mut jportal) = (root.join("build/jdk"), root.join("build/bin/jportal"));
     let (mut out, mut source) = (root.join("build/neighbours"), source());
-    let (mut seed, mut count, mut jobs, mut limit, mut check_limit) = (1, 300, 1, 120, 300);
+    let (mut seed, mut count, mut skip, mut jobs, mut limit, mut check_limit) = (1, 300, 0, 1, 120, 300);
     let (mut modes, mut again, mut folders) =
         (vec![CompilerMode::Tiered, CompilerMode::C2], false, Vec::new());
     let mut arguments = std::env::args().skip(1);
@@ -62,6 +64,7 @@ fn options() -> Result<NeighbourOptions> {
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
         match argument.as_str() {
             "--seed" => seed = value.parse()?,
+            "--skip" => skip = value.parse()?,
             "--count" => count = value.parse()?,
             "--mode" => modes = value.split(',').map(str::parse).collect::<Result<_>>()?,
             "--jobs" => jobs = value.parse()?,
@@ -90,6 +93,7 @@ fn options() -> Result<NeighbourOptions> {
     Ok(NeighbourOptions {
         seed,
         count: if count == 0 { usize::MAX } else { count },
+        skip,
         modes,
         again,
         folders,
@@ -170,7 +174,7 @@ impl Session {
         let order = choose::shuffle(listed, self.options.seed);
         println!("{} tests, order of seed {}", order.len(), self.options.seed);
         let (mut taken, mut batch, mut recorded) = (Vec::new(), Vec::new(), 0);
-        let mut order = order.into_iter().peekable();
+        let mut order = order.into_iter().skip(self.options.skip).peekable();
         while recorded + batch.len() < self.options.count
             && let Some(test) = order.next()
         {
