@@ -27,6 +27,7 @@ pub mod process;
 pub mod programs;
 pub mod recording;
 pub mod scratch;
+pub mod seeds;
 pub mod skip;
 pub mod tool;
 

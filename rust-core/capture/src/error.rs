@@ -53,6 +53,23 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// Somebody deleted the file that is being written.
+    #[error(
+        "the file was deleted while it was written, and with it what was recorded; record to another file (jcmd PID \
+         JPortal.start)"
+    )]
+    Deleted,
+    /// Somebody truncated the file that is being written.
+    #[error(
+        "the file was cut to {len} of {written} bytes while it was written, and nothing more is written to it; record to \
+         another file (jcmd PID JPortal.start)"
+    )]
+    Shortened {
+        /// The length found; at most this much is left of what was written.
+        len: u64,
+        /// Number of bytes written.
+        written: u64,
+    },
     /// An earlier write failed; the writer accepts nothing more.
     #[error("the capture was closed by an earlier write error")]
     Closed,

@@ -26,6 +26,7 @@ impl CaptureWriter {
         let place = reader.good_end();
         let write = |source| Error::Write { place, source };
         let mut file = OpenOptions::new()
+            .read(true)
             .write(true)
             .open(path)
             .map_err(|source| Error::Open { path: path.to_owned(), source })?;

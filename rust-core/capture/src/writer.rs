@@ -15,7 +15,7 @@ use jportal_units::{Core, StreamOffset, Tsc};
 
 use crate::checksum;
 use crate::chunk::{
-    Counter, End, EndReason, HEAD, Head, Kind, LossNote, NO_RECORD, PREAMBLE, SPLIT, preamble,
+    Counter, End, EndReason, HEAD, Head, Kind, LossNote, MAGIC, MARKER, NO_RECORD, PREAMBLE, SPLIT, preamble,
 };
 use crate::codec::{Appended, Wire};
 use crate::create::{self, Earlier};
@@ -50,6 +50,10 @@ pub struct CaptureWriter {
     has_header: bool,
     closed: bool,
     by_table: bool,
+    /// Whether the file had a name when it was given to the writer. A pipe has none that counts.
+    named: bool,
+    /// Where the last chunk begins.
+    last: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,6 +111,8 @@ impl CaptureWriter {
     /// [`Error::DiskFull`], [`Error::Write`].
     pub fn create_from_file(file: File) -> Result<Self, Error> {
         let mut w = Self {
+            named: is_named(&file),
+            last: 0,
             file,
             written: Written::default(),
             frames: FrameTracker::default(),
@@ -126,7 +132,8 @@ impl CaptureWriter {
         frames: FrameTracker,
         streams: Vec<StreamEnds>,
     ) -> Self {
-        Self { file, written, frames, streams, has_header: true, closed: false, by_table: false }
+        let (named, last) = (is_named(&file), 0);
+        Self { file, written, frames, streams, has_header: true, closed: false, by_table: false, named, last }
     }
 
     /// The file's device and inode, which tell a capture from its copies.
@@ -341,8 +348,40 @@ impl CaptureWriter {
         }
         let payload_crc = if self.by_table { checksum::by_table(payload) } else { crc32c::crc32c(payload) };
         let head = Head { kind, len: payload.len() as u32, aux, offset, payload_crc }.to_bytes();
+        self.look()?;
+        let place = self.written.file;
         self.put(&head, payload)?;
+        self.last = place;
         self.written.chunks += 1;
+        Ok(())
+    }
+
+    /// Whether the file is as this writer left it. Every chunk asks; a writer that has nothing to
+    /// write asks from time to time. Three system calls on memory, unless the file system hangs.
+    ///
+    /// # Errors
+    /// [`Error::Deleted`], [`Error::Shortened`]. Then nothing more can be written, and the file
+    /// stays as it is.
+    pub fn look(&self) -> Result<(), Error> {
+        if !self.named {
+            return Ok(());
+        }
+        // If the system refuses, the next write says so.
+        let Ok(meta) = self.file.metadata() else { return Ok(()) };
+        if meta.nlink() == 0 {
+            return Err(Error::Deleted);
+        }
+        let written = self.written.file;
+        if meta.len() < written {
+            return Err(Error::Shortened { len: meta.len(), written });
+        }
+        // A chunk that was written after the file was shortened has made it long again.
+        let begins = if self.last == 0 { &MAGIC[..] } else { &MARKER[..] };
+        let mut found = [0; MAGIC.len()];
+        let found = &mut found[..begins.len()];
+        if self.file.read_exact_at(found, self.last).is_ok() && found != begins {
+            return Err(Error::Shortened { len: meta.len().min(self.last), written });
+        }
         Ok(())
     }
 
@@ -432,6 +471,11 @@ impl CaptureCopy {
         (copy.frames, copy.streams) = (self.frames, self.streams);
         Ok(())
     }
+}
+
+/// Whether the file is a regular one that has a name.
+fn is_named(file: &File) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.nlink() > 0)
 }
 
 /// `ENOSPC`, a quota, or a file-size limit.

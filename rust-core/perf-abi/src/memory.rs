@@ -101,6 +101,25 @@ impl Block {
         self.len == 0
     }
 
+    /// Whether an address is in the mapping that this is a piece of.
+    pub fn is_in_mapping(&self, address: usize) -> bool {
+        let start = self.keep.as_mut_ptr() as usize;
+        (start..start + self.keep.len()).contains(&address)
+    }
+
+    /// Puts private memory, which reads as zeros, in the place of the whole mapping. Its file has
+    /// become shorter, so that an access raised SIGBUS. Async-signal-safe. `false` if the system
+    /// refuses.
+    pub fn replace_mapping(&self) -> bool {
+        let (start, len) = (self.keep.as_mut_ptr().cast(), self.keep.len());
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        // SAFETY: the range is this mapping, which nothing but blocks accesses, and these copy
+        // bytes and use atomics, for which any content is valid. It stays mapped, and `keep` unmaps
+        // it in the end.
+        unsafe { libc::mmap(start, len, protection, flags, -1, 0) == start }
+    }
+
     /// The `len` bytes from `offset` on; `None` when they are not all inside.
     pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
         if offset.checked_add(len)? > self.len {

@@ -72,9 +72,8 @@ impl<'a> CoreRecords<'a> {
             Body::StaleBlock { .. } => return None,
             Body::Switch { out: false, .. } => (self.clock.ns_from(Tsc(self.turns.told(tsc))), record.body),
             Body::Aux { offset, size, flags } => {
-                let from = self.edges.of(offset);
-                let size = self.edges.of(offset.saturating_add(size)) - from;
-                (self.clock.ns(Tsc(tsc)), Body::Aux { offset: from, size, flags })
+                let (offset, size) = self.edges.piece(offset, size);
+                (self.clock.ns(Tsc(tsc)), Body::Aux { offset, size, flags })
             }
             Body::ItraceStart { pid, tid, .. } => (self.clock.ns(Tsc(tsc)), Body::ItraceStart { pid, tid }),
             Body::Exit(t) => (self.clock.ns(Tsc(tsc)), Body::Exit(self.task(t))),

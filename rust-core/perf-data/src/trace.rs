@@ -133,7 +133,13 @@ impl Edges {
     pub fn of(&self, offset: u64) -> u64 {
         let n = self.places.partition_point(|p| p.0 <= offset);
         let (from, to) = n.checked_sub(1).map_or((0, 0), |i| self.places[i]);
-        to + (offset - from)
+        to.saturating_add(offset - from)
+    }
+    /// The offset and the length in the written trace of the recorded bytes from `offset` on. Where
+    /// trace is left out, an offset that is no edge may lie after the next edge; then there are none.
+    pub fn piece(&self, offset: u64, size: u64) -> (u64, u64) {
+        let from = self.of(offset);
+        (from, self.of(offset.saturating_add(size)).saturating_sub(from))
     }
 }
 

@@ -102,3 +102,13 @@ fn where_perf_must_not_estimate_the_time_stands_in_front_of_each_entry() {
     let got = rewritten(e.bytes(), &[(second, 0, 600)], &[(0, second)], None);
     assert_eq!((got.len(), got[1], got[4]), (6, Packet::Tsc(500), Packet::Tsc(600)));
 }
+
+/// Found by fuzzing: where trace is left out, an AUX record may begin in what is missing.
+#[test]
+fn a_piece_of_what_is_left_out_is_empty() {
+    let edges = Edges { places: vec![(0, 0), (100, 20), (200, 120)] };
+    assert_eq!(edges.piece(0, 100), (0, 20));
+    assert_eq!(edges.piece(100, 100), (20, 100));
+    assert_eq!(edges.piece(50, 50), (50, 0));
+    assert_eq!(edges.piece(200, u64::MAX), (120, u64::MAX - 200));
+}

@@ -154,6 +154,10 @@ mod ffi {
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize;
 
+        /// Async-signal-safe: a thread got SIGBUS at `address`. Returns whether it may repeat its
+        /// access, because the recorder has repaired what was there.
+        fn recorder_bus_error(address: usize) -> bool;
+
         /// Async-signal-safe: the VM has met a fatal error. Stops the device and does not wait.
         fn recorder_crash_begins();
 
@@ -406,6 +410,21 @@ unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
         // SAFETY: passed on from the caller.
         unsafe { copy_text(&text, buf, size) }
     })
+}
+
+fn recorder_bus_error(address: usize) -> bool {
+    // As in `emergency_of`. The thread itself does not hold the lock: what happens under it
+    // touches no ring.
+    for _ in 0..ATTEMPTS {
+        match RECORDER.try_read() {
+            Ok(recorder) => return recorder.as_ref().is_some_and(|r| r.bus_error(address)),
+            Err(TryLockError::Poisoned(e)) => {
+                return e.get_ref().as_ref().is_some_and(|r| r.bus_error(address));
+            }
+            Err(TryLockError::WouldBlock) => sys::sleep_ms(1),
+        }
+    }
+    false
 }
 
 fn recorder_crash_begins() {

@@ -11,10 +11,13 @@ use jportal_capture::header::sources;
 use jportal_capture::{CaptureWriter, Earlier};
 use jportal_units::Tsc;
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the consumer sleeps unless it is woken. A quarter-full ring wakes it.
 const NAP: Duration = Duration::from_millis(10);
+/// How often the consumer looks whether the file is still there. While trace is written, each chunk
+/// looks.
+const LOOK: Duration = Duration::from_millis(500);
 /// Largest piece written at once.
 const PIECE: usize = 1 << 20;
 /// Largest piece written at once after a failure, when the disk may be nearly full.
@@ -57,7 +60,11 @@ pub(crate) fn run(session: &Session) {
             source: jportal_capture::Error::Memory { bytes: PIECE as u64 },
         });
     }
+    let mut looked = Instant::now();
     loop {
+        if ring.is_lost() {
+            return session.fail(&Error::RingLost { path: ring.path().unwrap_or(&session.path).to_owned() });
+        }
         let last = !ring.is_open();
         session.look_at_reserve();
         session.write_header();
@@ -76,6 +83,10 @@ pub(crate) fn run(session: &Session) {
         } else {
             // The mark says until when the metadata is complete, so that a reader of a capture
             // that was cut off knows up to which time its trace can be decoded.
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                session.append_metadata(|w| w.look());
+            }
             let chunks = session.written().chunks;
             if let Some(tsc) = ring.complete_until().filter(|_| chunks != described) {
                 session.append_metadata(|w| w.described(Tsc(tsc)));
@@ -102,6 +113,10 @@ fn put_records(
             break;
         }
     }
+    if ring.is_lost() {
+        // What was read may be zeros.
+        return Ok(0);
+    }
     writer.metadata(piece)?;
     Ok(piece.len())
 }
@@ -110,7 +125,7 @@ fn put_records(
 /// trace in the file may need them.
 pub(crate) fn save(session: &Session) {
     let ring = &session.ring;
-    if session.failure().is_none() || ring.is_crashed() {
+    if session.failure().is_none() || ring.is_crashed() || ring.is_lost() {
         return;
     }
     // Waits for the record that is being written.
@@ -127,5 +142,7 @@ pub(crate) fn save(session: &Session) {
         }
         ring.free(n);
     }
-    session.append_after_failure(|w| w.described(Tsc(u64::MAX)));
+    if !ring.is_lost() {
+        session.append_after_failure(|w| w.described(Tsc(u64::MAX)));
+    }
 }

@@ -129,6 +129,15 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// Somebody truncated the ring file.
+    #[error(
+        "another process has truncated the ring file {path}, and with it records that were not in the capture; nothing but \
+         JPortal may change the files there, start a new recording (jcmd PID JPortal.start)"
+    )]
+    RingLost {
+        /// The file.
+        path: PathBuf,
+    },
     /// The code cache cannot be the memory of a file and stays anonymous memory.
     #[error("the code cache cannot be the memory of a file: {0}")]
     CodeMemory(String),
@@ -168,7 +177,7 @@ impl Error {
             | Self::Device(_)
             | Self::Unit(_) => 2,
             Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } => 3,
-            Self::Ring { .. } => 4,
+            Self::Ring { .. } | Self::RingLost { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,
             Self::CodeMemory(_) => 7,

@@ -351,6 +351,12 @@ impl Recorder {
         self.session.stopping.store(true, Release);
     }
 
+    /// Async-signal-safe: a thread got SIGBUS at `address`. Returns whether it may repeat its access
+    /// ([`Ring::bus_error`]).
+    pub fn bus_error(&self, address: usize) -> bool {
+        self.session.ring.bus_error(address)
+    }
+
     /// Async-signal-safe: the process is about to end by a fatal error. Stops the device, gives
     /// it and the drain threads at most `LAST_PATIENCE` (`EMULATED_PATIENCE` more for the windows
     /// of a flight recorder with the emulated unit), and releases producers. The ring file stays.

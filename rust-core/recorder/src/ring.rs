@@ -68,6 +68,8 @@ pub struct Ring {
     last: AtomicU64,
     waits: AtomicU64,
     overrun: OnceLock<Overrun>,
+    /// The file was truncated; see [`Ring::bus_error`].
+    lost: AtomicBool,
     /// Holds the `flock` that shows that the VM lives; `None`: anonymous memory.
     file: Option<File>,
 }
@@ -133,6 +135,7 @@ impl Ring {
             last: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             overrun: OnceLock::new(),
+            lost: AtomicBool::new(false),
             file,
         };
         ring.page.u64_at(layout::SIZE).store(capacity, Relaxed);
@@ -166,7 +169,34 @@ impl Ring {
     /// Whether records are accepted.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.state().load(Relaxed) == states::OPEN
+        self.state().load(Relaxed) == states::OPEN && !self.lost.load(Relaxed)
+    }
+
+    /// Whether the file was truncated. Then nothing that is read from the ring counts.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Acquire) || (self.file.is_some() && !self.has_magic())
+    }
+
+    /// A truncated file that was extended again reads as zeros.
+    fn has_magic(&self) -> bool {
+        self.page.u64_at(0).load(Relaxed) == u64::from_le_bytes(layout::MAGIC)
+    }
+
+    /// Async-signal-safe: a thread got SIGBUS at `address`. If that is in the ring, its file was
+    /// truncated. Then private memory takes the place of the file, so that the threads which write
+    /// to the ring, and hold locks of the VM, continue; the ring closes and its records are lost.
+    /// Returns whether the thread may repeat its access.
+    pub fn bus_error(&self, address: usize) -> bool {
+        if self.file.is_none() || !self.page.is_in_mapping(address) {
+            return false;
+        }
+        // Before the memory is replaced, so that whoever reads zeros finds it.
+        self.lost.store(true, Release);
+        if !self.page.replace_mapping() {
+            return false;
+        }
+        self.state().store(states::CLOSED, Release);
+        true
     }
 
     /// Whether [`Ring::mark_crashed`] was called.
@@ -209,6 +239,9 @@ impl Ring {
         }
         let end = *head + u64::from(len);
         let tail = self.word(layout::TAIL).load(Acquire);
+        if self.lost.load(Acquire) {
+            return false;
+        }
         if let Err(why) = self.make_room(tail, end) {
             let _ = self.overrun.set(why);
             self.close_now();
@@ -319,7 +352,7 @@ impl Ring {
     /// taken out. `None` when a producer is writing or records are left. For the consumer only.
     pub fn complete_until(&self) -> Option<u64> {
         let head = self.producers.try_lock().ok()?;
-        if *head != self.word(layout::TAIL).load(Relaxed) {
+        if self.is_lost() || *head != self.word(layout::TAIL).load(Relaxed) {
             return None;
         }
         let now = rdtsc().max(self.last.load(Relaxed));
@@ -330,7 +363,8 @@ impl Ring {
 
     /// Number of bytes that were committed and not taken out. For the consumer only.
     pub fn left(&self) -> usize {
-        (self.word(layout::HEAD).load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
+        let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
+        if self.is_lost() { 0 } else { (head - tail) as usize }
     }
 
     /// Makes the calling thread the consumer.
@@ -346,7 +380,8 @@ impl Ring {
     pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> Result<usize, Error> {
         self.nudged.store(false, Relaxed);
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
-        let n = ((head - tail) as usize).min(limit);
+        // In a ring that is lost, the two may contradict each other.
+        let n = (head.wrapping_sub(tail) as usize).min(limit).min(self.bytes.len());
         let place = (tail & (self.size() - 1)) as usize;
         let first = n.min(self.bytes.len() - place);
         self.bytes.read(place, first, to)?;
@@ -356,6 +391,9 @@ impl Ring {
 
     /// Frees the `n` oldest bytes, which are in the capture. For the consumer only.
     pub fn free(&self, n: usize) {
+        if self.is_lost() {
+            return;
+        }
         let tail = self.word(layout::TAIL);
         let new = tail.load(Relaxed) + n as u64;
         let (from, to) = (self.returned.load(Relaxed), new / BLOCK * BLOCK);

@@ -285,6 +285,9 @@ impl Session {
         let (reason, text) = failure.as_deref().map_or((reason, text), |text| (EndReason::Failed, text));
         match writer.finish(reason, text, self.counters()) {
             Ok(written) => *lock(&self.written) = written,
+            // The log says it already.
+            Err(jportal_capture::Error::Deleted | jportal_capture::Error::Shortened { .. })
+                if failure.is_some() => {}
             Err(e) if failure.is_some() => {
                 self.log.line(Level::Warning, &format!("the capture has no end: {e}"));
             }

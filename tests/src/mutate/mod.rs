@@ -17,6 +17,6 @@ mod sample;
 
 pub use campaign::{Campaign, CampaignOutcome};
 pub use judge::{Failure, Judge, ResourceLimits};
-pub use model::Model;
+pub use model::{Model, Part};
 pub use plan::{Amount, Mutation, plan};
 pub use sample::write_sample;

@@ -42,14 +42,14 @@ impl Density {
         self.marks.push_back((at, bytecodes));
         let Self { marks, asks } = self;
         asks.retain(|a| {
-            let known = a.at + a.window <= at;
+            let known = a.at.saturating_add(a.window) <= at;
             if known {
                 tell(a.gap, answer(marks, a));
             }
             !known
         });
         // Keep one mark that is old enough for every window.
-        while marks.get(1).is_some_and(|m| m.0 + 2 * MOST <= at) {
+        while marks.get(1).is_some_and(|m| m.0.saturating_add(2 * MOST) <= at) {
             marks.pop_front();
         }
     }
@@ -65,7 +65,7 @@ impl Density {
 }
 
 fn answer(marks: &VecDeque<(u64, u64)>, a: &Asks) -> f64 {
-    let from = marks.partition_point(|m| m.0 + a.window <= a.at).saturating_sub(1);
+    let from = marks.partition_point(|m| m.0.saturating_add(a.window) <= a.at).saturating_sub(1);
     let (Some(from), Some(to)) = (marks.get(from), marks.back()) else { return 0.0 };
     match to.0 - from.0 {
         0 => 0.0,

@@ -178,7 +178,7 @@ impl ListenerSink {
         if since < until {
             let at = self.visits.ticks(self.own.key, since).saturating_sub(self.hidden);
             gap.ticks = self.visits.between(self.own.key, gap.place.0, since, until);
-            self.hidden += gap.ticks;
+            self.hidden = self.hidden.saturating_add(gap.ticks);
             *counted = until;
             self.density.ask(number - 1, at, gap.ticks);
         }
@@ -263,10 +263,11 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// Times in a damaged capture may be anything.
     fn add(&mut self, other: Self) {
-        self.on_core += other.on_core;
-        self.lost += other.lost;
-        self.recovered += other.recovered;
+        self.on_core = self.on_core.saturating_add(other.on_core);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.recovered = self.recovered.saturating_add(other.recovered);
     }
 }
 
@@ -311,11 +312,13 @@ impl Known {
             match left.get_mut(&gap.identity()).filter(|n| **n > 0) {
                 Some(n) => {
                     *n -= 1;
-                    known.ticks.lost += gap.ticks;
-                    known.skipped_bytes += gap.bytes;
+                    known.ticks.lost = known.ticks.lost.saturating_add(gap.ticks);
+                    known.skipped_bytes = known.skipped_bytes.saturating_add(gap.bytes);
                     lost += gap.bytecodes;
                 }
-                None => known.ticks.recovered += gap.ticks,
+                None => {
+                    known.ticks.recovered = known.ticks.recovered.saturating_add(gap.ticks);
+                }
             }
         }
         known.lost = lost.round() as u64;
@@ -324,7 +327,7 @@ impl Known {
     }
     fn divided(&self) -> Option<Shares> {
         let known = self.bytecodes.total() + self.orphans;
-        let part = |n: u64| n as f64 / (known + self.lost) as f64;
+        let part = |n: u64| n as f64 / known.saturating_add(self.lost) as f64;
         (known > 0).then(|| Shares {
             decoded: part(self.bytecodes.decoded),
             projected: part(self.bytecodes.projected),
@@ -336,10 +339,10 @@ impl Known {
     fn add(&mut self, other: &Self) {
         self.ticks.add(other.ticks);
         self.gaps += other.gaps;
-        self.skipped_bytes += other.skipped_bytes;
+        self.skipped_bytes = self.skipped_bytes.saturating_add(other.skipped_bytes);
         self.bytecodes.merge(&other.bytecodes);
         self.orphans += other.orphans;
-        self.lost += other.lost;
+        self.lost = self.lost.saturating_add(other.lost);
         self.unresolved += other.unresolved;
     }
     fn cells(&self, tsc_khz: u64) -> Vec<String> {
@@ -471,6 +474,22 @@ mod tests {
         }
         Arc::new(v)
     }
+    /// Found by fuzzing: the times in a damaged capture may be anything.
+    #[test]
+    fn times_without_an_end_add_up_to_the_largest() {
+        let mut v = Visits::default();
+        for (tid, core) in [(7, 0), (7, 1), (8, 2)] {
+            for (came, left) in [(1, u64::MAX - 10), (u64::MAX - 5, u64::MAX)] {
+                v.add((tid, Tsc(0)), Core(core), (Tsc(came), Tsc(left)));
+            }
+        }
+        assert_eq!(v.ticks((7, 0), u64::MAX), u64::MAX);
+        assert_eq!(v.ticks((8, 0), u64::MAX), u64::MAX - 6);
+        let mut sum = Ticks { on_core: 3, lost: u64::MAX, recovered: 1 };
+        sum.add(Ticks { on_core: u64::MAX, lost: u64::MAX, recovered: 1 });
+        assert_eq!(sum, Ticks { on_core: u64::MAX, lost: u64::MAX, recovered: 2 });
+    }
+
     fn heard(flows: &[(u32, &[Event])]) -> Heard {
         let (threads, heard) = run(crate::Threads::default(), |to| {
             let mut listener = Listener::new(visits(), to);

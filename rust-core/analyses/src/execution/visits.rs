@@ -33,13 +33,18 @@ impl Visits {
         let last = spans.last().copied();
         let came = came.get().max(last.map_or(0, |s| s.left));
         if came < left.get() {
-            let before = last.map_or(0, |s| s.before + s.left - s.came);
+            let before = last.map_or(0, |s| s.before + (s.left - s.came));
             spans.push(CoreStay { came, left: left.get(), before });
         }
     }
     /// Ticks of the thread on all cores up to `until`.
     pub fn ticks(&self, thread: (u32, u64), until: u64) -> u64 {
-        self.0.get(&thread).into_iter().flat_map(HashMap::values).map(|spans| up_to(spans, until)).sum()
+        self.0
+            .get(&thread)
+            .into_iter()
+            .flat_map(HashMap::values)
+            .map(|spans| up_to(spans, until))
+            .fold(0, u64::saturating_add)
     }
     /// Ticks of the thread on that core from `since` to `until`.
     pub(super) fn between(&self, thread: Key, core: u32, since: u64, until: u64) -> u64 {
@@ -58,5 +63,5 @@ impl Visits {
 
 fn up_to(spans: &[CoreStay], until: u64) -> u64 {
     let n = spans.partition_point(|s| s.came < until);
-    n.checked_sub(1).map_or(0, |n| spans[n].before + spans[n].left.min(until) - spans[n].came)
+    n.checked_sub(1).map_or(0, |n| spans[n].before + (spans[n].left.min(until) - spans[n].came))
 }

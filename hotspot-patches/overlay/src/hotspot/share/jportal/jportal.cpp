@@ -60,6 +60,10 @@ void JPortalHooks::vm_error() {
   JPortalBridge::crash_begins();
 }
 
+bool JPortalHooks::bus_error(void* address) {
+  return JPortalBridge::bus_error(address);
+}
+
 void JPortalHooks::vm_error_reported() {
   JPortalBridge::emergency();
 }

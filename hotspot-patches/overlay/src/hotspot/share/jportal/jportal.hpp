@@ -77,6 +77,9 @@ class JPortalHooks : AllStatic {
   // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory, in the VM
   // or in native code. Waits until the flight recorder has been dumped.
   static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
+  // A thread got SIGBUS at 'address'. Returns whether it may repeat its access: a process has
+  // truncated the recorder's ring, and other memory has taken its place. Async-signal-safe.
+  static bool on_bus_error(void* address)         { return JPortal && bus_error(address); }
   // The VM has met a fatal error, and the error handler has saved what it knows of it. Ends the
   // trace and does not wait. Async-signal-safe.
   static void on_vm_error()                       { if (JPortal) vm_error(); }
@@ -186,6 +189,7 @@ class JPortalHooks : AllStatic {
   static void interpreter_generated();
   static void stubs_generated();
   static void vm_exit();
+  static bool bus_error(void* address);
   static void vm_error();
   static void vm_error_reported();
   static void java_out_of_memory();

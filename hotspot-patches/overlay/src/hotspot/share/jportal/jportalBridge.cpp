@@ -85,6 +85,10 @@ void JPortalBridge::crash_begins() {
   jportal::recorder_crash_begins();
 }
 
+bool JPortalBridge::bus_error(void* address) {
+  return jportal::recorder_bus_error(reinterpret_cast<uintptr_t>(address));
+}
+
 void JPortalBridge::emergency() {
   jportal::recorder_emergency();
 }

@@ -82,6 +82,8 @@ class JPortalBridge {
   // cut to 'size' bytes. Both return the length of the whole text.
   static size_t last_error(char* buffer, size_t size);
   static size_t status(char* buffer, size_t size);
+  // A thread got SIGBUS at 'address'. Returns whether it may repeat its access. Async-signal-safe.
+  static bool bus_error(void* address);
   // The VM has met a fatal error. Stops the trace and does not wait. Async-signal-safe.
   static void crash_begins();
   // The process is about to end by a fatal error. Does the same if it was not done, waits until the

@@ -3,8 +3,8 @@
 //! Arbitrary code, changes and trace: no panic, bounded work.
 #![no_main]
 
+use jportal::units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Patch, PopRule, Progress, Stretch};
-use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use libfuzzer_sys::fuzz_target;
 
 const LOW: u64 = 0x1_0000;
@@ -37,8 +37,14 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
     for piece in trace.chunks(1 + usize::from(flags >> 3) * 16) {
         decoder.push(StreamOffset(at), piece);
         at += piece.len() as u64;
-        let stretch =
-            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), tid: Tid(1), left: Tsc(0), continues: flags & 8 != 0 };
+        let stretch = Stretch {
+            until: StreamOffset(at),
+            since: Tsc(0),
+            latest: Tsc(u64::MAX),
+            tid: Tid(1),
+            left: Tsc(0),
+            continues: flags & 8 != 0,
+        };
         while decoder.decode(stretch, &history, &mut out) == Progress::More {
             out.clear();
         }
