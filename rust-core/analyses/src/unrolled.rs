@@ -63,6 +63,9 @@ impl FlowSink for UnrollingSink {
         }
         self.to.take(&mut self.out);
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
     fn end(self: Box<Self>) {
         self.to.end();
     }

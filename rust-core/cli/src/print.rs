@@ -43,7 +43,8 @@ pub(crate) fn print(args: &PrintArgs) -> Result<CommandOutcome> {
     let spills = Arc::new(Spills::default());
     let opened = Arc::clone(&spills);
     let printer = Printer::new(methods, options, move |_: &ThreadInfo| opened.open());
-    let answer = decode::query_part(&args.decode, &args.range, &args.infer, &capture)?.run(printer)?;
+    let answer =
+        decode::query_part(&args.decode, &args.range, &args.infer, &capture)?.leave_out().run(printer)?;
     decode::remark(&args.decode, &capture, &answer)?;
     if let Some(e) = answer.analysis.error() {
         return Err(e).context("cannot write the output");

@@ -270,6 +270,9 @@ impl<A: Analysis> FlowSink for MemberSink<A> {
             }
         }
     }
+    fn has_enough(&self) -> bool {
+        self.member.enough.is_some()
+    }
     fn end(self: Box<Self>) {
         let ended = (self.number, self.info, self.member.state);
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(ended);

@@ -322,6 +322,12 @@ pub trait FlowSink {
         self.events(events);
         events.clear();
     }
+    /// Whether no more events of this thread are needed, so that the producer may leave them out.
+    /// A sink that passes events on returns the answer of the sink that it passes them to. The
+    /// answer `true` is final.
+    fn has_enough(&self) -> bool {
+        false
+    }
     /// The thread's flow is complete.
     fn end(self: Box<Self>);
 }

@@ -137,6 +137,13 @@ impl<'c> Query<'c> {
         self.options.jobs = Some(jobs);
         self
     }
+    /// Leaves out the trace of threads of which the analysis has enough, and trace after the end of
+    /// the [part](Self::between). The analysis sees the same. The figures of the decode then cover
+    /// what was decoded.
+    pub fn leave_out(mut self) -> Self {
+        self.options.leave_out = true;
+        self
+    }
     /// Observers of the compiled code of the selected threads.
     pub fn observers(mut self, observers: Arc<dyn StateObservers>) -> Self {
         self.options.observers = Some(observers);
@@ -210,7 +217,7 @@ impl<'c> Query<'c> {
         let Some(method) = self.fill.method() else {
             let (summary, placed) = self.place_orphans(None, &mut shown)?;
             let heard = shown.heard();
-            let ended_early = shown.has_enough();
+            let ended_early = shown.has_enough() || summary.enough;
             let execution = (!ended_early).then(|| Execution::new(&visits, &heard, &heard));
             return Ok(Decoded { summary, execution, placed, filled: None });
         };

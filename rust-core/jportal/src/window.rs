@@ -156,6 +156,9 @@ impl FlowSink for WindowSink {
             self.to.events(&events[part]);
         }
     }
+    fn has_enough(&self) -> bool {
+        self.ended || self.to.has_enough()
+    }
     fn end(self: Box<Self>) {
         self.to.end();
     }

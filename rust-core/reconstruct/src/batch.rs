@@ -3,11 +3,13 @@
 //! The worker of one core: turns PT pieces of the capture into batches of machine-flow items.
 
 use crate::error::Error;
+use crate::needs::Needs;
 use crate::recording::{Recording, Turn};
 use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
+use jportal_pt_packet::find_psbs;
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
 
@@ -22,13 +24,15 @@ pub(crate) struct Batch {
     pub gaps: Vec<u32>,
     /// This batch completes the stretch.
     pub last: bool,
+    /// Nothing needs the stretch: its items are not here.
+    pub skipped: bool,
 }
 
 impl Batch {
     fn new(core: Core, offset: StreamOffset, items: Vec<Item>, last: bool) -> Self {
         let gaps = (0..).zip(&items).filter(|(_, item)| matches!(item, Item::Gap(_)));
         let gaps = gaps.map(|(index, _)| index).collect();
-        Self { core, offset, items, gaps, last }
+        Self { core, offset, items, gaps, last, skipped: false }
     }
     /// What it counts for where the batches under way are bounded. An empty batch counts, too.
     pub(crate) fn weight(&self) -> usize {
@@ -38,6 +42,12 @@ impl Batch {
 
 /// Bytes of PT passed to the decoder at once.
 const PORTION: u64 = 256 << 10;
+/// The least number of bytes of trace between the beginning of trace that nothing needs and the
+/// next stretch that is needed, for which the stream is left and found again.
+const LEAP: u64 = 256 << 10;
+/// The least number of bytes of trace that are decoded before such a stretch, which bring the
+/// decoder into the state that it would have.
+const RUN_UP: u64 = 32 << 10;
 
 /// A check of a core's items by a second party.
 trait Check {
@@ -190,6 +200,20 @@ pub(crate) struct CoreStream<'a> {
     bytes: (Option<u64>, Vec<u8>),
     /// The empty list of a batch that was used up.
     spare: Option<Vec<Item>>,
+    config: Config,
+    /// What the lanes need; `None`: everything.
+    needs: Option<&'a Needs>,
+    /// The trace that is left out.
+    leap: Option<Leap>,
+}
+
+/// Trace of a core that nothing needs.
+#[derive(Debug)]
+struct Leap {
+    /// Index of the next turn that is needed; the number of turns if there is none.
+    to: usize,
+    /// Where decoding resumes before it: index of the turn, and offset of a PSB inside of it.
+    resume: Option<(usize, u64)>,
 }
 
 /// How far a core's stream is decoded.
@@ -225,6 +249,15 @@ pub(crate) fn config(header: &Header) -> Config {
     }
 }
 
+/// A decoder for the trace of a core from the offset `from` on.
+fn decoder(recording: &Recording, core: Core, config: &Config, from: u64) -> CoreDecoder {
+    let mut decoder = CoreDecoder::new(config.clone(), recording.history());
+    for stale in recording.stale_blocks(core).iter().filter(|stale| stale.offset.0 >= from) {
+        decoder.stale(stale.offset, stale.address, &stale.bytes);
+    }
+    decoder
+}
+
 impl<'a> CoreStream<'a> {
     /// `step_by_step`: the decoder follows each branch by itself.
     pub(crate) fn new(recording: &'a Recording, core: Core, turns: Vec<Turn>, step_by_step: bool) -> Self {
@@ -236,12 +269,14 @@ impl<'a> CoreStream<'a> {
         Self::with(recording, core, turns, config)
     }
     fn with(recording: &'a Recording, core: Core, turns: Vec<Turn>, config: Config) -> Self {
-        let mut decoder = CoreDecoder::new(config, recording.history());
-        for stale in recording.stale_blocks(core) {
-            decoder.stale(stale.offset, stale.address, &stale.bytes);
-        }
+        let decoder = decoder(recording, core, &config, 0);
         let (at, bytes, spare) = Default::default();
-        Self { recording, core, decoder, turns, at, piece: 0, pushed: 0, bytes, spare }
+        let (piece, pushed, needs, leap) = Default::default();
+        Self { recording, core, decoder, turns, at, piece, pushed, bytes, spare, config, needs, leap }
+    }
+    /// The same stream, which leaves out what `needs` excludes.
+    pub(crate) fn needed_by(self, needs: Option<&'a Needs>) -> Self {
+        Self { needs, ..self }
     }
     /// Takes the list of a batch that was used up, so that its memory is used again.
     pub(crate) fn reuse(&mut self, list: Vec<Item>) {
@@ -255,9 +290,22 @@ impl<'a> CoreStream<'a> {
     fn next_checked(&mut self, check: &mut dyn Check) -> Result<Option<Batch>, Error> {
         let Some(&turn) = self.turns.get(self.at.turn) else { return Ok(None) };
         let s = &turn.stretch;
+        if self.at.reached.is_none() {
+            self.plan_leap()?;
+        }
+        let skipped = self.leap.is_some();
         let reached = match self.at.reached {
             Some(reached) => reached,
-            None => self.begin(s),
+            None => match self.leap.as_ref().map(|leap| leap.resume) {
+                Some(Some((turn, psb))) if turn == self.at.turn => self.land(psb),
+                Some(Some((turn, _))) if turn < self.at.turn => self.begin(s),
+                Some(_) => {
+                    self.at = StreamReach { turn: self.at.turn + 1, since: s.closed, ..Default::default() };
+                    let batch = Batch::new(self.core, s.from, Vec::new(), true);
+                    return Ok(Some(Batch { skipped, ..batch }));
+                }
+                None => self.begin(s),
+            },
         };
         let until = match self.at.portion {
             Some(until) => until,
@@ -284,7 +332,64 @@ impl<'a> CoreStream<'a> {
         } else if done {
             self.at = StreamReach { reached: Some(until), portion: None, ..self.at };
         }
-        Ok(Some(Batch::new(self.core, StreamOffset(reached), items, done && at_end)))
+        if skipped {
+            items.clear();
+        }
+        let batch = Batch::new(self.core, StreamOffset(reached), items, done && at_end);
+        Ok(Some(Batch { skipped, ..batch }))
+    }
+    /// At the beginning of a turn: whether to leave out trace from here on, and up to where.
+    fn plan_leap(&mut self) -> Result<(), Error> {
+        let here = self.at.turn;
+        self.leap.take_if(|leap| leap.to == here);
+        let (Some(needs), None) = (self.needs.filter(|needs| needs.is_any()), &self.leap) else {
+            return Ok(());
+        };
+        let excluded = |turn: &&Turn| needs.excludes(&turn.stretch);
+        let to = here + self.turns[here..].iter().take_while(excluded).count();
+        let Some(next) = self.turns.get(to) else {
+            self.leap = Some(Leap { to, resume: None });
+            return Ok(());
+        };
+        let (from, end) = (self.turns[here].stretch.from.0, next.stretch.from.0);
+        // Where records are missing, the next stretch begins anew in any case.
+        if end.saturating_sub(from) < LEAP || self.turns[here..=to].iter().any(|t| t.stretch.blind.is_some())
+        {
+            return Ok(());
+        }
+        let resume = self.last_psb(from, end - RUN_UP)?.and_then(|psb| {
+            let holds = |t: &Turn| (t.stretch.from.0..t.stretch.to.0).contains(&psb);
+            Some((here + self.turns[here..to].iter().position(holds)?, psb))
+        });
+        // Without a PSB there is no other way than through all of it.
+        self.leap = resume.map(|resume| Leap { to, resume: Some(resume) });
+        Ok(())
+    }
+    /// The last PSB between two offsets of the stream.
+    fn last_psb(&mut self, from: u64, to: u64) -> Result<Option<u64>, Error> {
+        let pieces = self.recording.reader().pt(self.core);
+        let before = pieces.partition_point(|p| p.offset < to);
+        for piece in pieces[..before].iter().rev().take_while(|p| p.end() > from) {
+            match self.read(piece) {
+                Ok(()) => {}
+                Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
+                Err(_) => continue,
+            }
+            // One that is split between two pieces is not found: an earlier one serves as well.
+            let places = find_psbs(&self.bytes.1).map(|at| piece.offset + at as u64);
+            if let Some(last) = places.filter(|at| (from..to).contains(at)).last() {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+    /// Begins anew at a PSB inside of the present turn, after trace that was left out.
+    fn land(&mut self, psb: u64) -> u64 {
+        self.decoder = decoder(self.recording, self.core, &self.config, psb);
+        self.pushed = psb;
+        self.piece = self.recording.reader().pt(self.core).partition_point(|p| p.end() <= psb);
+        self.at.reached = Some(psb);
+        psb
     }
     /// Begins a stretch. Returns the offset of its first byte.
     fn begin(&mut self, s: &Stretch) -> u64 {

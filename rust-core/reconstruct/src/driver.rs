@@ -13,6 +13,7 @@ use crate::crew::{Alone, BatchSource, Crew, LaneWork, Pool, Workers};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::machine::Shared;
+use crate::needs::Needs;
 use crate::recording::{Recording, Turn};
 use crate::states::StateObservers;
 use crate::summary::{DecodeSummary, MachineTotals};
@@ -63,6 +64,9 @@ pub struct DecodeOptions {
     /// The consumer receives the events of all threads in one order, that of the recording, as
     /// with one job. Other threads still decode the cores ahead.
     pub in_order: bool,
+    /// Leaves out the trace of threads whose sinks have enough. The figures then cover what was
+    /// decoded, and [`DecodeSummary::enough`] says so. Not with libipt, nor with an order.
+    pub leave_out: bool,
     /// Observers of compiled code. The numbers of events that they get are those of a consumer
     /// that takes no runs.
     pub observers: Option<Arc<dyn StateObservers>>,
@@ -101,7 +105,10 @@ pub(crate) fn decode_watched(
     let mut shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     shared.automatic = !reference;
     let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
-    let lanes = lanes.observed_by(options.observers.as_deref());
+    let leaves_out = options.leave_out && watcher.is_none() && options.observers.is_none();
+    let needs = leaves_out.then(|| Needs::new(&recording.stretches_in_order(), &recording.image().threads));
+    let needs = needs.as_ref();
+    let lanes = lanes.observed_by(options.observers.as_deref()).reporting_to(needs);
     let jobs = if reference { 1 } else { options.jobs() };
     let ahead = match options.native_decoder {
         MachineDecoder::Libipt => Some(CHECKED.ok_or(Error::NoLibipt)?),
@@ -112,8 +119,10 @@ pub(crate) fn decode_watched(
         return decode_ahead(recording, send, watcher, |crew| route(recording, lanes, crew, progress));
     }
     let mut turns = recording.turns();
-    let mut stream =
-        |core: Core| CoreStream::new(recording, core, turns.remove(&core.0).unwrap_or_default(), reference);
+    let mut stream = |core: Core| {
+        let turns = turns.remove(&core.0).unwrap_or_default();
+        CoreStream::new(recording, core, turns, reference).needed_by(needs)
+    };
     if jobs == 1 || watcher.is_some() {
         let source = |core: Core| (core.0, BatchSource::Stream(Box::new(stream(core))));
         let mut crew = Alone::new(recording.cores().map(source).collect(), watcher);
@@ -172,7 +181,7 @@ fn route<'a>(
     let mut unseen = recording.unseen(&order).into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     let mut totals = MachineTotals::default();
-    let mut done = 0;
+    let (mut done, mut left_out) = (0, 0);
     for (number, stretch) in order.iter().enumerate() {
         let lane = lanes.of(stretch, crew);
         while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
@@ -181,6 +190,9 @@ fn route<'a>(
         while let Some(batch) = crew.batch(stretch.core)? {
             totals.add(&batch);
             let last = batch.last;
+            if batch.skipped && last {
+                left_out += stretch.to.0.saturating_sub(stretch.from.0);
+            }
             lanes.give(lane, LaneWork::Batch(*stretch, batch), crew);
             if last {
                 break;
@@ -198,5 +210,8 @@ fn route<'a>(
         let lane = lanes.at(unseen.tid, unseen.blind.since, crew);
         lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
     }
-    Ok(DecodeSummary::new(lanes.end(crew), totals, recording))
+    let needs = lanes.needs();
+    let threads = lanes.end(crew);
+    let enough = needs.is_some_and(Needs::is_any);
+    Ok(DecodeSummary { enough, left_out_bytes: left_out, ..DecodeSummary::new(threads, totals, recording) })
 }

@@ -6,6 +6,7 @@ use crate::automaton::Automaton;
 use crate::batch::Batch;
 use crate::crew::{Crew, LaneWork};
 use crate::machine::{Machine, Shared, StreamPlace};
+use crate::needs::Needs;
 use crate::states::{StateObservers, States};
 use crate::stretches::{Blind, Stretch};
 use crate::summary::ThreadSummary;
@@ -25,6 +26,11 @@ pub(crate) struct Lane<'a> {
     machine: Machine<'a>,
     sink: Option<Box<dyn FlowSink + Send>>,
     info: ThreadInfo,
+    /// Its sink has enough. Who else needs to know it.
+    enough: bool,
+    needs: Option<&'a Needs>,
+    /// Work was left out since the last work.
+    cut: bool,
 }
 
 /// Passes the machine's events to its sink.
@@ -52,6 +58,7 @@ impl Lane<'_> {
     ) {
         std::mem::swap(&mut self.machine.automaton, automaton);
         match work {
+            LaneWork::Batch(stretch, batch) if batch.skipped => self.skip(stretch),
             LaneWork::Batch(stretch, batch) => self.take(stretch, batch, watcher),
             LaneWork::Blind(blind) => self.blind(blind),
         }
@@ -63,7 +70,15 @@ impl Lane<'_> {
     pub(crate) fn has_open_frames(&self) -> bool {
         !self.machine.stack.is_empty()
     }
+    /// A stretch was left out because the sink has enough: which frames are open is not known.
+    fn skip(&mut self, stretch: &Stretch) {
+        if !std::mem::replace(&mut self.cut, true) {
+            let Stretch { core, from: offset, closed, .. } = *stretch;
+            self.blind(&Blind { core, offset, since: closed, until: closed });
+        }
+    }
     fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
+        self.cut = false;
         let machine = &mut self.machine;
         machine.place = StreamPlace { core: stretch.core, offset: batch.offset };
         match watcher.filter(|w| w.wants(&self.info)) {
@@ -105,6 +120,12 @@ impl Lane<'_> {
     }
     fn flush(&mut self) {
         hand_on(&mut self.machine, self.sink.as_deref_mut());
+        if let Some(needs) = self.needs.filter(|_| !self.enough)
+            && self.sink.as_ref().is_some_and(|sink| sink.has_enough())
+        {
+            self.enough = true;
+            needs.has_enough(self.info.tid, self.info.started);
+        }
     }
     /// Ends the flow. `pt_bytes`: the bytes of PT that were recorded for the thread.
     fn end(mut self, pt_bytes: u64) -> ThreadSummary {
@@ -134,6 +155,7 @@ pub(crate) struct Lanes<'a, 'c> {
     only: Option<&'c [(Tid, Tsc)]>,
     consumer: &'c mut dyn FlowConsumer,
     observers: Option<&'c dyn StateObservers>,
+    needs: Option<&'a Needs>,
     known: Vec<LaneFacts>,
     /// The numbers of the lanes by OS thread id and start, because the OS reuses ids.
     numbers: HashMap<(u32, u64), usize>,
@@ -149,11 +171,19 @@ impl<'a, 'c> Lanes<'a, 'c> {
         consumer: &'c mut dyn FlowConsumer,
     ) -> Self {
         let (known, numbers, closed) = Default::default();
-        Self { shared, only, consumer, observers: None, known, numbers, closed }
+        Self { shared, only, consumer, observers: None, needs: None, known, numbers, closed }
     }
     /// The same, with observers of the compiled code of the consumer's threads.
     pub(crate) fn observed_by(self, observers: Option<&'c dyn StateObservers>) -> Self {
         Self { observers, ..self }
+    }
+    /// The same. The lanes whose sinks have enough report it.
+    pub(crate) fn reporting_to(self, needs: Option<&'a Needs>) -> Self {
+        Self { needs, ..self }
+    }
+    /// What the lanes still need, if somebody wants to know.
+    pub(crate) const fn needs(&self) -> Option<&'a Needs> {
+        self.needs
     }
     /// Whether the consumer needs no more events.
     pub(crate) fn have_enough(&self) -> bool {
@@ -203,7 +233,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, needed });
-            crew.add(Lane { machine, sink, info });
+            crew.add(Lane { machine, sink, info, enough: false, needs: self.needs, cut: false });
         }
         number
     }

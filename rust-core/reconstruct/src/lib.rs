@@ -40,6 +40,7 @@ mod marked;
 #[cfg(test)]
 mod marked_tests;
 mod moves;
+mod needs;
 mod order;
 mod orphan;
 mod outcome;

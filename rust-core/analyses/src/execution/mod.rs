@@ -218,6 +218,9 @@ impl FlowSink for ListenerSink {
         self.hear(events);
         self.to.take(events);
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
     fn end(mut self: Box<Self>) {
         self.close(u64::MAX);
         self.mark(u64::MAX);

@@ -115,6 +115,9 @@ impl FlowSink for Sink {
         self.several(followed, events.drain(..));
         self.hand_on();
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
     fn end(mut self: Box<Self>) {
         self.landed();
         self.give_up(Exit::Lost);

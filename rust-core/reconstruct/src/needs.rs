@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Which trace nothing needs any more: that of threads whose sinks have enough.
+//!
+//! A lane whose sink has enough says so, and the cores' streams skip the later stretches of its
+//! thread. The last trace before another thread takes the same OS thread is not skipped: it tells
+//! whether frames of the first one are still open then.
+
+use crate::stretches::Stretch;
+use hashbrown::HashMap;
+use jportal_units::{Tid, Tsc};
+use jportal_vm_image::Threads;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The bytes of a thread's trace that are decoded before the next thread takes its OS thread. What
+/// a Java thread runs at its end is a few method calls.
+const TAIL: u64 = 1 << 20;
+
+/// What the lanes of a decode still need.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// By OS thread id and start of a thread that is followed by another one on its OS thread:
+    /// when its last needed stretches begin to be closed.
+    tails: HashMap<(u32, u64), Tsc>,
+    /// By OS thread id: stretches closed before this time are not needed.
+    until: Mutex<HashMap<u32, Tsc>>,
+    /// Some thread has enough.
+    any: AtomicBool,
+}
+
+impl Needs {
+    /// Everything is needed. `order`: all stretches in the order in which they were closed.
+    pub(crate) fn new(order: &[Stretch], threads: &Threads) -> Self {
+        let mut spans: Vec<(u32, Tsc)> = threads.iter().map(|s| (s.tid.0, s.started)).collect();
+        spans.sort_unstable();
+        let pairs = spans.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let tail = |pair: &[(u32, Tsc)]| {
+            let ((tid, started), next) = (pair[0], pair[1].1);
+            let (mut bytes, mut from) = (0, next);
+            for s in order.iter().rev().filter(|s| s.tid.0 == tid && s.closed < next) {
+                if bytes >= TAIL {
+                    break;
+                }
+                (bytes, from) = (bytes + s.to.0.saturating_sub(s.from.0), from.min(s.closed));
+            }
+            ((tid, started.0), from)
+        };
+        Self { tails: pairs.map(tail).collect(), ..Self::default() }
+    }
+    /// Nothing needs more of the thread, by id and start.
+    pub(crate) fn has_enough(&self, tid: Tid, started: Tsc) {
+        let until = self.tails.get(&(tid.0, started.0)).copied().unwrap_or(Tsc(u64::MAX));
+        let mut all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(tid.0).or_default();
+        *known = until.max(*known);
+        self.any.store(true, Ordering::Release);
+    }
+    /// Whether nothing needs the trace of a stretch. An earlier answer `true` stays true.
+    pub(crate) fn excludes(&self, stretch: &Stretch) -> bool {
+        self.is_any() && {
+            let all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+            all.get(&stretch.tid.0).is_some_and(|until| stretch.closed < *until)
+        }
+    }
+    /// Whether some thread has enough.
+    pub(crate) fn is_any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
+    use jportal_units::{Core, StreamOffset};
+    use jportal_vm_image::Builder;
+
+    use crate::testing::NoCode;
+
+    fn stretch(tid: u32, from: u64, to: u64, closed: u64) -> Stretch {
+        Stretch {
+            core: Core(0),
+            tid: Tid(tid),
+            from: StreamOffset(from),
+            to: StreamOffset(to),
+            closed: Tsc(closed),
+            switched_in: None,
+            truncated: false,
+            came: None,
+            blind: None,
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_needed_if_another_one_takes_its_os_thread() {
+        let mut b = Builder::default();
+        let mut put = |tsc, record| b.record(Stamped { tsc, record }, &mut NoCode);
+        let started = |tid| Record::ThreadStarted(ThreadStarted { tid, ..Default::default() });
+        put(10, started(7));
+        put(20, started(8));
+        put(100, Record::ThreadExited(ThreadExited { tid: 7, ..Default::default() }));
+        put(120, started(7));
+        let image = b.finish();
+        let order = [
+            stretch(7, 0, TAIL, 50),
+            stretch(7, TAIL, 2 * TAIL - 1, 60),
+            stretch(8, 2 * TAIL - 1, 3 * TAIL, 70),
+            stretch(7, 3 * TAIL, 3 * TAIL + 10, 110),
+            stretch(7, 3 * TAIL + 10, 3 * TAIL + 20, 130),
+        ];
+        let needs = Needs::new(&order, &image.threads);
+        let excluded = || order.each_ref().map(|s| needs.excludes(s));
+        assert_eq!(excluded(), [false; 5]);
+        needs.has_enough(Tid(8), Tsc(20));
+        assert_eq!(excluded(), [false, false, true, false, false]);
+        // Its last MB of trace begins in the second stretch.
+        needs.has_enough(Tid(7), Tsc(10));
+        assert_eq!(excluded(), [true, false, true, false, false]);
+        needs.has_enough(Tid(7), Tsc(120));
+        assert_eq!(excluded(), [true; 5]);
+    }
+}
