@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
-# libsteadystart.so in build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the
-# PATH), gcc, and Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
+# libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so. Needs
+# a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc and g++, and Debian's
+# libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,6 +16,7 @@ fail() { echo "programs: $*" >&2; exit 2; }
 . "$root/tests/find-jdk.sh"
 [ -e "$asm" ] || fail "$asm is missing; install libasm-java"
 command -v gcc >/dev/null || fail "no gcc; install gcc"
+command -v g++ >/dev/null || fail "no g++; install g++"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -38,6 +40,8 @@ gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/
   -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libsteadystart.so" "$here/native/steadystart.c"
+g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+  -o "$work/libjportal_stacks.so" "$root/tests/stacks-agent/native/stacks.cpp" -lpthread -ldl
 
 # The programs must contain every bytecode of opcodes.txt. javap names wide forms with a suffix.
 find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
@@ -48,5 +52,6 @@ missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
 "$jdk/bin/jar" --create --file "$work/programs.jar" -C "$work/classes" .
 "$jdk/bin/jar" --create --file "$work/examples.jar" -C "$work/examples" .
 "$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
-mv "$work/programs.jar" "$work/examples.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" "$out/"
-echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so and libsteadystart.so"
+mv "$work/programs.jar" "$work/examples.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" \
+  "$work/libjportal_stacks.so" "$out/"
+echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so, libsteadystart.so and libjportal_stacks.so"

@@ -144,6 +144,43 @@ pub(crate) enum ValidateCommand {
     /// shown if each executed instruction of compiled code were a sample. Exit status 1 if
     /// something is wrong.
     DebugInfo(DebugInfoArgs),
+    /// Compare the stacks that the JVM's own interfaces gave with the stack of the flow
+    ///
+    /// The stacks agent takes stacks while the program is recorded, and logs them. At the same
+    /// moment of the flow each is compared frame by frame: methods, whether they are native, and
+    /// the bci. Exit status 1 if a stack is broken.
+    Stacks(StacksArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StacksArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// The agent's log directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: PathBuf,
+    /// Judge only the stacks of this interface; may be repeated
+    #[arg(long, value_name = "API")]
+    pub(crate) api: Vec<StackApiName>,
+    /// The part of an interface's stacks that may be broken, between 0 and 1
+    #[arg(long, value_name = "RATE", default_value_t = 0.0)]
+    pub(crate) allow: f64,
+    /// Maximum number of findings shown; all are counted
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) findings: usize,
+}
+
+/// How a stack was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StackApiName {
+    /// JVMTI's GetStackTrace of the calling thread
+    Gst,
+    /// AsyncGetCallTrace, called by the thread itself in native code
+    Asgct,
+    /// StackWalker, with hidden frames
+    Walker,
+    /// The backtrace of a new Throwable
+    Throwable,
 }
 
 #[derive(Args, Debug)]

@@ -94,6 +94,7 @@ fn main() -> ExitCode {
         Command::View(a) => view::view(a),
         Command::Diff(a) => diff::diff(a),
         Command::Validate(ValidateCommand::DebugInfo(a)) => validate::debug_info(a),
+        Command::Validate(ValidateCommand::Stacks(a)) => validate::stacks(a),
         Command::Export(a) => export::export(a),
         Command::Import(a) => exchange::import(a),
         Command::Doctor(a) => doctor::doctor(a),

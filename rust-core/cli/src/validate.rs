@@ -2,17 +2,24 @@
 
 //! `jportal validate`.
 
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use jportal::flow::SingleBytecodes;
 use jportal::validate::debug_info::{DebugInfoReport, ReportLimits, StateCollector};
+use jportal::validate::stacks::{LoggedMethods, StackApi, StackLog, StacksAnalysis, StacksOptions};
+use jportal::{Tid, Tsc};
 
-use crate::args::DebugInfoArgs;
+use crate::args::{DebugInfoArgs, StackApiName, StacksArgs};
 use crate::output::{ResultKind, put};
+use crate::verify::check_process;
 use crate::{CommandOutcome, decode, say};
 
 const KIND: ResultKind = ResultKind::new("validate-debug-info", Some("findings"));
+const STACKS: ResultKind = ResultKind::new("validate-stacks", Some("apis"));
 
 pub(crate) fn debug_info(args: &DebugInfoArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
@@ -34,4 +41,76 @@ pub(crate) fn debug_info(args: &DebugInfoArgs) -> Result<CommandOutcome> {
         return Ok(CommandOutcome::Findings);
     }
     Ok(if report.is_clean() { CommandOutcome::Done } else { CommandOutcome::Findings })
+}
+
+impl From<StackApiName> for StackApi {
+    fn from(name: StackApiName) -> Self {
+        match name {
+            StackApiName::Gst => Self::Gst,
+            StackApiName::Asgct => Self::Asgct,
+            StackApiName::Walker => Self::Walker,
+            StackApiName::Throwable => Self::Throwable,
+        }
+    }
+}
+
+pub(crate) fn stacks(args: &StacksArgs) -> Result<CommandOutcome> {
+    if !(0.0..=1.0).contains(&args.allow) {
+        bail!("--allow {}: give a part between 0 and 1", args.allow);
+    }
+    let capture = decode::open(&args.decode.capture)?;
+    let recording = capture.recording();
+    let (logged, mut logs) = open_stacks(&args.log)?;
+    check_process(&args.log, recording.reader().header().pid)?;
+    let threads = &recording.image().threads;
+    if !args.decode.threads.is_empty() {
+        let names = &args.decode.threads;
+        logs.retain(|l| {
+            names.contains(&l.tid.to_string())
+                || threads.iter().any(|t| t.tid.get() == l.tid && names.contains(&t.name))
+        });
+    }
+    let exits: Vec<(Tid, Tsc)> = threads.iter().filter_map(|t| Some((t.tid, t.exited?))).collect();
+    let apis: Vec<StackApi> = args.api.iter().map(|&name| name.into()).collect();
+    let options = StacksOptions {
+        findings: args.findings,
+        capture: args.decode.capture.display().to_string(),
+        apis: StackApi::ALL.into_iter().filter(|a| apis.is_empty() || apis.contains(a)).collect(),
+    };
+    let methods = Arc::new(capture.methods().clone());
+    let analysis = StacksAnalysis::new(methods, &logged, logs, exits, options);
+    let answer = decode::query(&args.decode, &capture)?.run(analysis)?;
+    decode::remark(&args.decode, &capture, &answer)?;
+    let report = answer.analysis.finish();
+    put(&args.decode.format, STACKS, &report, || Ok(report.text()))?;
+    if report.judged == 0 {
+        say("no stack was judged: was the program run with the stacks agent?");
+        return Ok(CommandOutcome::Findings);
+    }
+    let clean = report.is_within(args.allow) && report.log_errors.is_empty();
+    Ok(if clean { CommandOutcome::Done } else { CommandOutcome::Findings })
+}
+
+/// The names of the methods, and the logs of all threads.
+fn open_stacks(dir: &Path) -> Result<(LoggedMethods, Vec<StackLog>)> {
+    let file = dir.join("methods.tsv");
+    let open = || -> Result<LoggedMethods> { Ok(LoggedMethods::read(BufReader::new(File::open(&file)?))?) };
+    let remedy = "give the directory that the stacks agent wrote";
+    let logged = open().with_context(|| format!("{}: {remedy}", file.display()))?;
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|e| e != "stacks") {
+            continue;
+        }
+        let open = || -> Result<StackLog> {
+            let file = BufReader::with_capacity(1 << 16, File::open(&path)?);
+            Ok(StackLog::open(Box::new(file))?)
+        };
+        logs.push(open().with_context(|| format!("{}", path.display()))?);
+    }
+    if let Ok(reason) = std::fs::read_to_string(dir.join("error.txt")) {
+        say(&format!("warning: the log is incomplete: {}", reason.trim()));
+    }
+    Ok((logged, logs))
 }

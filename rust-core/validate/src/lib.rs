@@ -10,6 +10,7 @@
 //! | [`accuracy`] | a loss-free recording of the same run |
 //! | [`jacoco`] | JaCoCo's probes and counters |
 //! | [`debug_info`] | the debug info of compiled code, which the flow judges |
+//! | [`stacks`] | the stacks that the JVM's interfaces gave, which the flow judges |
 //!
 //! Everything here is an [`Analysis`](jportal_flow::Analysis). The crate opens no files. Where it
 //! reads, the caller passes the stream.
@@ -21,6 +22,7 @@ pub mod check;
 pub mod circumstance;
 pub mod debug_info;
 pub mod jacoco;
+pub mod stacks;
 pub mod verify;
 
 #[cfg(test)]

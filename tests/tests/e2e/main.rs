@@ -34,6 +34,7 @@ mod random;
 mod real_pt;
 mod reports;
 mod sideband;
+mod stacks;
 mod tools;
 mod truncation;
 mod uninstrumented;

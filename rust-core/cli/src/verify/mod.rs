@@ -208,12 +208,12 @@ fn open_logs(dir: &Path) -> Result<Vec<ProbeLog>> {
 }
 
 /// Refuses a log of another process, which is not about this capture.
-fn check_process(dir: &Path, pid: u32) -> Result<()> {
+pub(crate) fn check_process(dir: &Path, pid: u32) -> Result<()> {
     let Ok(facts) = std::fs::read_to_string(dir.join("agent.tsv")) else { return Ok(()) };
     let logged = facts.lines().find_map(|l| l.strip_prefix("pid\t")?.trim().parse::<u32>().ok());
     match logged {
         Some(other) if other != pid => {
-            bail!("the oracle log is of process {other}, the capture of process {pid}: not the same run")
+            bail!("the log is of process {other}, the capture of process {pid}: not the same run")
         }
         _ => Ok(()),
     }

@@ -93,7 +93,8 @@ impl ProbeLog {
     }
 }
 
-fn read_full(source: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+/// Reads as many bytes as there are, at most those of `bytes`. Returns their number.
+pub(crate) fn read_full(source: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut n = 0;
     while n < bytes.len() {
         match source.read(&mut bytes[n..]) {

@@ -26,8 +26,10 @@ use crate::circumstance::{
     unresolved_groups, unresolved_text,
 };
 use align::{Aligner, AlignmentFigures, Disagreement};
+pub(crate) use log::read_full;
 pub use log::{LogError, ProbeLog};
 pub use probes::Probes;
+pub(crate) use probes::is_probe;
 use probes::{HitFinder, Passed};
 
 /// A probe, for display.

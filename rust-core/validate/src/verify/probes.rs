@@ -12,6 +12,11 @@ use crate::circumstance::{Behind, Circumstances};
 /// Class, method and signature of the oracle agent's probe.
 const PROBE: (&str, &str, &str) = ("jportal/oracle/Probe", "hit", "(II)V");
 
+/// Whether this is the native method that probes call.
+pub(crate) fn is_probe(method: &Method) -> bool {
+    (&*method.class_name, &*method.name, &*method.signature) == PROBE
+}
+
 /// The probes of a recording.
 #[derive(Debug, Default)]
 pub struct Probes {
@@ -29,7 +34,7 @@ impl Probes {
         let mut probes = Self { probed: vec![false; methods.len()], ..Self::default() };
         for method in methods.iter() {
             probes.scan(method);
-            if (&*method.class_name, &*method.name, &*method.signature) == PROBE {
+            if is_probe(method) {
                 probes.natives.push(method.id);
             }
         }

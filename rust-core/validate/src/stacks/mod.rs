@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Compares the stacks that the JVM's own interfaces gave with the stack of the flow.
+//!
+//! The stacks agent (`tests/stacks-agent`) takes stacks while a program is recorded. It takes
+//! them in `Probe.hit`, a native method that the oracle agent inserts calls of. The n-th call of it
+//! in a thread is the n-th entry of that method in the thread's flow. So the moment is found by
+//! counting, and no clock is compared.
+
+mod compare;
+mod judge;
+mod log;
+mod report;
+#[cfg(test)]
+mod stacks_tests;
+
+pub use compare::{Detail, StackVerdict};
+pub use judge::{JudgedThread, StacksAnalysis, StacksOptions};
+pub use log::{LoggedMethods, StackApi, StackLog, StackLogError};
+pub use report::{
+    ShownFrame, StackApiRow, StackFrameRow, StackGroupRow, StackTierRow, StackUnjudgedRow, StacksReport,
+    WrongStack,
+};
