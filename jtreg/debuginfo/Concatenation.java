@@ -38,7 +38,8 @@
  */
 
 // @debuginfo all: wrong = 0
-// @debuginfo c1,c2 at builder: good >= 1
+// @debuginfo c1 at builder: good >= 1
+// @debuginfo c2 in chain: call.right >= 1, wrong = 0
 // @debuginfo c1,c2 at dynamic: good >= 1
 // @debuginfo c1,c2 at length: call.right >= 1, call.right times >= 1000
 // @debuginfo tiered in chain: judged >= 1

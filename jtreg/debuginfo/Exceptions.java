@@ -38,7 +38,9 @@
  */
 
 // @debuginfo all: wrong = 0
-// @debuginfo c1,c2 at caught-from-call: handler.good >= 1
+// @debuginfo c1 at caught-from-call: handler.good >= 1
+// C2's rows name no handler.
+// @debuginfo c2 in called: handler.not-judged >= 1, handler.good = 0
 // @debuginfo c1 in local: handler.good >= 1
 // @debuginfo all at after-finally: call.right >= 1
 // @debuginfo tiered in called: judged >= 1

@@ -38,10 +38,10 @@
  */
 
 // @debuginfo all: wrong = 0
-// @debuginfo c1,c2 at deepest: call.right >= 1, call.right times >= 1000
-// @debuginfo tiered at deepest: c1 call.right >= 1, c2 call.right >= 1
-// @debuginfo all in third at middle: call.right >= 1
-// @debuginfo all at after: call.right >= 1
+// @debuginfo c1,c2 at deepest: call.good >= 1, call.good times >= 1000
+// @debuginfo tiered at deepest: c1 call.good >= 1, c2 call.good >= 1
+// @debuginfo all in third at middle: call.good >= 1
+// @debuginfo all at after: call.good >= 1
 public class InlineDepth {
     static int leaf(int n) {
         return n * 31 + 7;

@@ -41,7 +41,7 @@
 // @debuginfo c1,c2 at short: call.right >= 1
 // @debuginfo c1,c2 at counted: poll.good >= 1
 // @debuginfo all in partly: judged >= 1
-// @debuginfo c2 in uncounted: poll.right >= 1, poll.right times >= 1000
+// @debuginfo c2 in uncounted: poll.good >= 1, poll.good times >= 1000
 public class LoopUnrolled {
     static int leaf(int n) {
         return n + 1;
