@@ -48,10 +48,10 @@
 // @debuginfo c2 at array-store: deoptimisation.good >= 1
 // @debuginfo c2 at unloaded: trap.good >= 1
 // @debuginfo c2 at overflow: deoptimisation.good >= 1
-// @debuginfo c1 in leaf: judged >= 0
-// @debuginfo c2,tiered in rare: judged >= 1
+// @debuginfo c1 in throughStore: judged >= 1
+// @debuginfo tiered in main: judged >= 1
 public class UncommonTraps {
-    private static final int RARE = 5900;
+    private static final int RARE = 5800;
 
     static class Shape {
         int area(int n) {
@@ -113,43 +113,95 @@ public class UncommonTraps {
         return Math.addExact(n, 1); // @overflow
     }
 
-    static int all(int n) {
-        boolean isRare = n == RARE;
-        int sum = rare(n) + late(n);
-        sum += nullAssert(isRare ? "x" : null, n);
-        sum += receiver(isRare ? SQUARE : SHAPE, n);
-        return sum;
+    private static final int ROUNDS = 6000;
+    private static final Shape SHAPE = new Shape();
+    private static final int[] SMALL = {1, 2, 3, 4, 5, 6, 7, 8};
+
+    /** Arguments: only those of the rounds from RARE on are rare, and no branch asks for them. */
+    private static final int[][] ARRAYS = new int[ROUNDS][];
+    private static final Object[] NULLS = new Object[ROUNDS];
+    private static final Object[] STRINGS = new Object[ROUNDS];
+    private static final Shape[] SHAPES = new Shape[ROUNDS];
+    private static final int[] INDICES = new int[ROUNDS];
+    private static final int[] DIVISORS = new int[ROUNDS];
+    private static final Object[][] STORES = new Object[ROUNDS][];
+    private static final int[] ADDENDS = new int[ROUNDS];
+
+    static {
+        for (int i = 0; i < ROUNDS; i++) {
+            ARRAYS[i] = SMALL;
+            STRINGS[i] = "abc";
+            SHAPES[i] = SHAPE;
+            INDICES[i] = i & 7;
+            DIVISORS[i] = 3;
+            STORES[i] = new Object[1];
+            ADDENDS[i] = i;
+        }
+        ARRAYS[RARE + 10] = null;
+        NULLS[RARE + 20] = "x";
+        STRINGS[RARE + 30] = SHAPE;
+        SHAPES[RARE + 40] = new Square();
+        INDICES[RARE + 50] = 8;
+        DIVISORS[RARE + 60] = 0;
+        STORES[RARE + 70] = new Integer[1];
+        ADDENDS[RARE + 80] = Integer.MAX_VALUE;
     }
 
-    static final Shape SHAPE = new Shape();
-    static final Shape SQUARE = new Square();
-    static final int[] SMALL = {1, 2, 3, 4, 5, 6, 7, 8};
-
-    static int failing(int n, int what) {
-        boolean isRare = n == RARE + what;
+    static int throughNullCheck(int n) {
         try {
-            switch (what) {
-                case 1: return nullCheck(isRare ? null : SMALL, n) + 1;
-                case 2: return cast(isRare ? SHAPE : "abc", n) + 1;
-                case 3: return element(SMALL, isRare ? 8 : n & 7) + 1;
-                case 4: return quotient(n, isRare ? 0 : 3) + 1;
-                case 5:
-                    store(isRare ? new Integer[1] : new Object[1], isRare ? SHAPE : "s");
-                    return 2;
-                default: return exact(isRare ? Integer.MAX_VALUE : n) + 1;
-            }
-        } catch (RuntimeException e) {
-            return -n;
+            return nullCheck(ARRAYS[n], n) + 1;
+        } catch (NullPointerException e) {
+            return -1;
+        }
+    }
+
+    static int throughCast(int n) {
+        try {
+            return cast(STRINGS[n], n) + 1;
+        } catch (ClassCastException e) {
+            return -2;
+        }
+    }
+
+    static int throughElement(int n) {
+        try {
+            return element(SMALL, INDICES[n]) + 1;
+        } catch (ArrayIndexOutOfBoundsException e) {
+            return -3;
+        }
+    }
+
+    static int throughQuotient(int n) {
+        try {
+            return quotient(n, DIVISORS[n]) + 1;
+        } catch (ArithmeticException e) {
+            return -4;
+        }
+    }
+
+    static int throughStore(int n) {
+        try {
+            store(STORES[n], "s");
+            return 1;
+        } catch (ArrayStoreException e) {
+            return -5;
+        }
+    }
+
+    static int throughExact(int n) {
+        try {
+            return exact(ADDENDS[n]) + 1;
+        } catch (ArithmeticException e) {
+            return -6;
         }
     }
 
     public static void main(String[] args) {
         int sum = 0;
-        for (int i = 0; i < 6000; i++) {
-            sum += all(i);
-            for (int what = 1; what <= 6; what++) {
-                sum += failing(i, what);
-            }
+        for (int i = 0; i < ROUNDS; i++) {
+            sum += rare(i) + late(i) + nullAssert(NULLS[i], i) + receiver(SHAPES[i], i);
+            sum += throughNullCheck(i) + throughCast(i) + throughElement(i) + throughQuotient(i);
+            sum += throughStore(i) + throughExact(i);
         }
         System.out.println(sum);
     }
