@@ -190,6 +190,9 @@ pub(crate) struct DebugInfoArgs {
     /// Maximum number of findings shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) findings: usize,
+    /// Also list each place whose innermost frame is in this class, or in a class nested in it
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) places: Option<String>,
     /// Maximum number of methods in the table of samples
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,

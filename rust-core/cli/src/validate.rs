@@ -31,6 +31,7 @@ pub(crate) fn debug_info(args: &DebugInfoArgs) -> Result<CommandOutcome> {
     let limits = ReportLimits {
         findings: args.findings,
         methods: args.top,
+        places: args.places.clone(),
         capture: args.decode.capture.display().to_string(),
     };
     let instructions = |code, blocks: &[(u32, u32)]| recording.instructions(code, blocks);

@@ -53,11 +53,10 @@ public final class Vm {
         return Path.of(System.getProperty("test.jdk"));
     }
 
-    /** The root of the JPortal checkout whose results are tested. */
+    /** The root of the JPortal checkout whose results are tested: by default the suite's parent. */
     public static Path root() {
         String root = System.getenv("JPORTAL_ROOT");
-        Check.that(root != null, "JPORTAL_ROOT is not set: start the suite with jtreg/run");
-        return Path.of(root);
+        return root != null ? Path.of(root) : Path.of(System.getProperty("test.root")).toAbsolutePath().getParent();
     }
 
     public static String[] withTestClasses(String... arguments) {

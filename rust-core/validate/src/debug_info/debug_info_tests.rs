@@ -338,7 +338,12 @@ fn report(image: &VmImage, states: &[(StateKind, Marked)], blocks: &[RanBlock]) 
     }
     let every_eight =
         |_, blocks: &[(u32, u32)]| blocks.iter().map(|&(from, to)| (from..to).step_by(8).collect()).collect();
-    let limits = ReportLimits { findings: 5, methods: 5, capture: "c.jportal".to_owned() };
+    let limits = ReportLimits {
+        findings: 5,
+        methods: 5,
+        places: Some("a.A".to_owned()),
+        capture: "c.jportal".to_owned(),
+    };
     DebugInfoReport::new(image, &collector.finish(), &every_eight, &limits)
 }
 
@@ -361,6 +366,11 @@ fn a_finding_says_where_and_how_to_see_it_again() {
     let text = report.text();
     assert!(text.contains("debug info  a.A.loop(I)V @4 invokestatic\n"), "{text}");
     assert!(text.contains("control     called a.A.g(I)V\n"), "{text}");
+    // The list of places has it with all executions.
+    let [place] = &report.places[..] else { panic!("{:?}", report.places) };
+    assert_eq!((place.verdict, place.kind), (StateVerdict::WrongBci, StateGroup::Call));
+    assert_eq!((place.offset, place.executions, place.frames[0].bci), (0x18, 12, 4));
+    assert!(place.why.contains("possible bci: 7"), "{}", place.why);
 }
 
 #[test]

@@ -89,6 +89,32 @@ pub struct StateFinding {
     pub see: String,
 }
 
+/// A place in a class that was asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatePlace {
+    /// The worst verdict.
+    pub verdict: StateVerdict,
+    /// The kind of state.
+    pub kind: StateGroup,
+    /// `C1` or `C2`.
+    pub compiler: &'static str,
+    /// The number that `-XX:+PrintCompilation` shows.
+    pub compile_id: u32,
+    /// The bci at which an OSR compile is entered.
+    pub osr_bci: Option<u16>,
+    /// The nmethod's method.
+    pub method: String,
+    /// Offset of the place in its code.
+    pub offset: u32,
+    /// How often control reached it.
+    pub executions: u64,
+    /// What debug info says, innermost frame first; where it says nothing, the block where markers
+    /// put control.
+    pub frames: Vec<StateFrame>,
+    /// Why it was not judged, or what is wrong.
+    pub why: String,
+}
+
 /// Why states were not judged.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnjudgedRow {
@@ -126,6 +152,8 @@ pub struct DebugInfoReport {
     pub found: u64,
     /// The wrong places, those that ran most often first; at most as many as were asked for.
     pub findings: Vec<StateFinding>,
+    /// All places whose innermost frame is in the class of [`ReportLimits::places`].
+    pub places: Vec<StatePlace>,
     /// Whether some nmethod has the additional positions of `-XX:+DebugNonSafepoints`.
     pub debug_non_safepoints: bool,
     /// What a profiler would be shown, by compiler.
@@ -141,6 +169,8 @@ pub struct ReportLimits {
     pub findings: usize,
     /// The most methods in the table of samples.
     pub methods: usize,
+    /// The class of which all places are listed, and its nested classes.
+    pub places: Option<String>,
     /// The capture, as the commands in findings name it.
     pub capture: String,
 }
@@ -154,6 +184,17 @@ struct PlaceVerdicts {
     opcode: Option<&'static str>,
     worst: StateVerdict,
     executions: BTreeMap<StateVerdict, u64>,
+    /// If the place is to be listed: its frames, outermost first, and the reason of `worst`.
+    listed: Option<(Vec<FramePosition>, String)>,
+}
+
+/// Whether the innermost frame is in the class `wanted` or in one nested in it.
+fn is_listed(image: &VmImage, frames: &[FramePosition], wanted: Option<&str>) -> bool {
+    let (Some(wanted), Some(last)) = (wanted, frames.last()) else { return false };
+    let Some(method) = image.table().get(last.method) else { return false };
+    let dotted = wanted.replace('/', ".");
+    let class = method.class_name.replace('/', ".");
+    class.strip_prefix(&dotted).is_some_and(|rest| rest.is_empty() || rest.starts_with('$'))
 }
 
 const fn compiler(n: &NMethod) -> &'static str {
@@ -187,7 +228,14 @@ impl DebugInfoReport {
                 opcode,
                 worst: judged.verdict,
                 executions: BTreeMap::new(),
+                listed: None,
             });
+            let frames = if judged.state.is_empty() { &judged.control } else { &judged.state };
+            if (place.listed.is_none() || judged.verdict > place.worst)
+                && is_listed(image, frames, limits.places.as_deref())
+            {
+                place.listed = Some((frames.clone(), judged.why.clone()));
+            }
             // The order of verdicts puts what was not judged before what is wrong.
             place.worst = place.worst.max(judged.verdict);
             *place.executions.entry(judged.verdict).or_default() += times.times;
@@ -217,6 +265,7 @@ impl DebugInfoReport {
             not_judged,
             found: 0,
             findings: Vec::new(),
+            places: Vec::new(),
             // C1's code has one for its handlers, without a scope, in any case.
             debug_non_safepoints: nmethods
                 .into_iter()
@@ -225,6 +274,7 @@ impl DebugInfoReport {
             sampled_methods,
         };
         report.count(image, &places);
+        report.places = places.iter().filter_map(|(key, place)| listed(image, *key, place)).collect();
         report.find(image, reached, wrong, limits);
         report
     }
@@ -319,6 +369,27 @@ fn finding(
         did: did(image, state.kind),
         see: format!("jportal dev blocks-around {capture} {} --thread {}", first.event, first.tid),
         first,
+    })
+}
+
+fn listed(
+    image: &VmImage,
+    (code, offset, kind): PlaceKey,
+    place: &PlaceVerdicts,
+) -> Option<StatePlace> {
+    let (state, why) = place.listed.as_ref()?;
+    let n = image.code(code)?.nmethod()?;
+    Some(StatePlace {
+        verdict: place.worst,
+        kind,
+        compiler: compiler(n),
+        compile_id: n.compile_id,
+        osr_bci: n.osr_bci,
+        method: name(image, n.method),
+        offset,
+        executions: place.executions.values().sum(),
+        frames: frames(image, state),
+        why: why.clone(),
     })
 }
 
@@ -424,6 +495,10 @@ impl DebugInfoReport {
             text += if shown < self.found { "; those that ran most often:\n" } else { ":\n" };
             self.findings.iter().for_each(|f| text += &f.text());
         }
+        if !self.places.is_empty() {
+            text += "\nplaces:\n";
+            self.places.iter().for_each(|p| text += &p.text());
+        }
         text + &self.sample_text()
     }
     fn table(&self) -> String {
@@ -520,6 +595,23 @@ impl StateFinding {
         text += &format!("  block       {}\n", chain(&self.control));
         text += &format!("  control     {}\n", line(&self.did));
         text + &format!("  see         {}\n", line(&self.see))
+    }
+}
+
+impl StatePlace {
+    fn text(&self) -> String {
+        let frames: Vec<String> = self.frames.iter().map(StateFrame::text).collect();
+        let why = if self.why.is_empty() { String::new() } else { format!(": {}", line(&self.why)) };
+        format!(
+            "{:<3} {:<18} {:<15} {:>12} times  compile id {:>5} +{:<5} {}{why}\n",
+            self.compiler,
+            self.kind.name(),
+            self.verdict.name(),
+            self.executions,
+            self.compile_id,
+            self.offset,
+            frames.join(" in ")
+        )
     }
 }
 
