@@ -157,7 +157,9 @@ pub fn table(recording: &RecordedRun, kind: TableKind, fault: Option<Fault>) -> 
     };
     match kind {
         TableKind::Tree => {
-            let tree = report(&["report", "call-tree", "--merge", "--bba", "both", "--hide", "splice"])?;
+            // The peer does not see native methods.
+            let shape = ["--merge", "--bba", "both", "--hide", "splice", "--native", "none"];
+            let tree = report(&[&["report", "call-tree"][..], &shape].concat())?;
             tree_table(&tree, fault)
         }
         TableKind::Counts => {

@@ -128,7 +128,10 @@ fn xerces() {
     run_program(&program.with_small(&["validate", "@document", "1"]), &[]);
 }
 
-/// Example E9 of the clients: programs as they are.
+/// Example E9 of the clients: programs as they are. Two of them cannot be compared with another
+/// run: `exceptions` overflows the stack, after a number of calls that depends on the tiers, and
+/// the proxy class of `reflection` is only known with probes, from which the peer cannot restore
+/// all places of instructions.
 macro_rules! as_they_are {
     ($($test:ident = $name:literal;)*) => {
         $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $test() { run($name, &SAME_HASHES) })*
@@ -137,9 +140,7 @@ macro_rules! as_they_are {
 
 as_they_are! {
     natives = "natives";
-    exceptions = "exceptions";
     class_init = "class-init";
     threads = "threads";
     dynamic = "dynamic";
-    reflection = "reflection";
 }
