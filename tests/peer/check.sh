@@ -27,7 +27,7 @@ work=${keep:-$(mktemp -d)}
 [ -n "$keep" ] || trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/classes" "$work/log" "$work/out"
 examples="Foo Fun Thr Poly Rec Cb Pre"
-kinds="tree counts paths calls trace"
+kinds="tree counts paths calls trace blocks"
 golden=$here/golden
 
 # peer NAME FILE [OPTION...]: all kinds, as FILE.KIND
@@ -59,12 +59,14 @@ flatten() {
     FILENAME ~ /paths$/ && $5 == "cut" { print n, $5, short($2, $3, $4), exact($7, $8), "(" $9 ")" }
     FILENAME ~ /calls$/ && $2 != "(root)" { print n, "calls", short($2, $3, $4) "@" $5, short($6, $7, $8), exact($9, $10) }
     FILENAME ~ /trace$/ && FNR <= 6 { round = round " " $2 $8 }
+    FILENAME ~ /blocks$/ && FNR <= 23 { sequence = sequence " " $2 ($2 == "s" ? ":" short($5, $6, $7) : $8) }
     END {
       print n, "sum", c, w, b
       for (m in nodes) print n, "nodes", m, nodes[m], calls[m], begun[m]
       for (m in taken) print n, "taken", m, taken[m]
       print n, "round" round
-    }' "$dir/$name.tree" "$dir/$name.counts" "$dir/$name.paths" "$dir/$name.calls" "$dir/$name.trace"
+      print n, "sequence" sequence
+    }' "$dir/$name.tree" "$dir/$name.counts" "$dir/$name.paths" "$dir/$name.calls" "$dir/$name.trace" "$dir/$name.blocks"
 }
 
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -g -d "$work/classes" "$root"/tests/programs/src/examples/*.java

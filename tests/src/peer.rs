@@ -26,13 +26,16 @@ pub enum TableKind {
     Paths,
     /// `export call-trace`: the sequence of sites.
     Trace,
+    /// `export block-trace`: the sequence of starts and ends of methods and of blocks.
+    Blocks,
 }
 
 /// More rows than any report has.
 const ALL: &str = "1000000000";
 
 /// All kinds.
-pub const KINDS: [TableKind; 4] = [TableKind::Tree, TableKind::Counts, TableKind::Paths, TableKind::Trace];
+pub const KINDS: [TableKind; 5] =
+    [TableKind::Tree, TableKind::Counts, TableKind::Paths, TableKind::Trace, TableKind::Blocks];
 
 impl TableKind {
     /// Its name in the command line of the peer.
@@ -42,6 +45,7 @@ impl TableKind {
             Self::Counts => "counts",
             Self::Paths => "paths",
             Self::Trace => "trace",
+            Self::Blocks => "blocks",
         }
     }
 }
@@ -49,9 +53,9 @@ impl TableKind {
 /// A fault that is planted into a table of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The greatest number becomes greater by one; of a trace, a token is missing.
+    /// The greatest number becomes greater by one; of a sequence, a token is missing.
     Count,
-    /// The row of the greatest number is missing; of a trace, two tokens are swapped.
+    /// The row of the greatest number is missing; of a sequence, two tokens are swapped.
     Row,
 }
 
@@ -153,7 +157,9 @@ pub fn table(recording: &RecordedRun, kind: TableKind, fault: Option<Fault>) -> 
     };
     match kind {
         TableKind::Tree => {
-            let tree = report(&["report", "call-tree", "--merge", "--bba", "both", "--hide", "splice"])?;
+            // The peer does not see native methods.
+            let shape = ["--merge", "--bba", "both", "--hide", "splice", "--native", "none"];
+            let tree = report(&[&["report", "call-tree"][..], &shape].concat())?;
             tree_table(&tree, fault)
         }
         TableKind::Counts => {
@@ -167,6 +173,14 @@ pub fn table(recording: &RecordedRun, kind: TableKind, fault: Option<Fault>) -> 
                 report(&["export", "call-trace", "-o", folder])?;
             }
             trace_table(&folder, fault)
+        }
+        TableKind::Blocks => {
+            let folder = recording.file("block-trace");
+            if !folder.exists() {
+                let folder = folder.to_str().ok_or("the path is not UTF-8")?;
+                report(&["export", "block-trace", "--unwinds", "-o", folder])?;
+            }
+            blocks_table(&folder, fault)
         }
     }
 }
@@ -372,19 +386,139 @@ fn sites(folder: &Path) -> Result<Vec<Option<String>>> {
         .collect()
 }
 
-/// The tokens of the main thread. A mark, where tokens may be missing, is an error.
-fn trace_table(folder: &Path, fault: Option<Fault>) -> Result<String> {
-    let sites = sites(folder)?;
+/// The file with this extension, as words of 32 bits: the main thread's, as no other was exported.
+fn sequence(folder: &Path, extension: &str) -> Result<Vec<u32>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "trace") {
+        if path.extension().is_some_and(|found| found == extension) {
             files.push(path);
         }
     }
     let [file] = files.as_slice() else { return Err(format!("not one thread: {files:?}").into()) };
-    let bytes = std::fs::read(file)?;
-    let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    Ok(std::fs::read(file)?.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
+}
+
+/// The columns of a sequence.
+const SEQUENCE: &str = "thread\tkind\tclass\tmethod\tdescriptor\tbci\n";
+
+/// The rows of a sequence, with the fault in its middle.
+fn spoiled(mut tokens: Vec<&str>, fault: Option<Fault>) -> Result<String> {
+    let middle = tokens.len() / 2;
+    match fault {
+        None => {}
+        Some(Fault::Count) => drop(tokens.remove(middle)),
+        Some(Fault::Row) => {
+            let next = (middle + 1..tokens.len()).find(|n| tokens[*n] != tokens[middle]);
+            tokens.swap(middle, next.ok_or("all tokens are the same")?);
+        }
+    }
+    Ok(SEQUENCE.to_owned() + &tokens.concat())
+}
+
+/// The cells of a line of comma-separated values.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut characters = line.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if is_quoted && characters.peek() == Some(&'"') => {
+                cells.last_mut().expect("there is a cell").extend(characters.next());
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            c => cells.last_mut().expect("there is a cell").push(c),
+        }
+    }
+    cells
+}
+
+/// A method of a block trace: the rows of its start, end and exceptional end, then of its blocks.
+struct BlockRows([String; 3], Vec<String>);
+
+/// By number of the method; `None` for methods of hidden classes.
+fn block_rows(folder: &Path) -> Result<Vec<Option<BlockRows>>> {
+    let table = std::fs::read_to_string(folder.join("methods.csv"))?;
+    let mut lines = table.lines();
+    let columns = cells(lines.next().ok_or("methods.csv is empty")?);
+    let at = |name: &str| columns.iter().position(|c| c == name).ok_or_else(|| format!("no column {name}"));
+    let (number, class, name) = (at("method")?, at("class")?, at("name")?);
+    let (descriptor, blocks) = (at("descriptor")?, at("blocks")?);
+    let mut methods = Vec::new();
+    for line in lines {
+        let cells = cells(line);
+        if cells[number] != methods.len().to_string() {
+            return Err(format!("methods.csv has no method {}", methods.len()).into());
+        }
+        let row = |kind: &str, bci: &str| {
+            let [class, name, descriptor] = [&cells[class], &cells[name], &cells[descriptor]];
+            format!("0\t{kind}\t{class}\t{name}\t{descriptor}\t{bci}\n")
+        };
+        methods.push((!is_hidden(&cells[class])).then(|| {
+            let leaders = cells[blocks].split_whitespace();
+            BlockRows(["s", "e", "x"].map(|kind| row(kind, "")), leaders.map(|bci| row("b", bci)).collect())
+        }));
+    }
+    Ok(methods)
+}
+
+/// The events of the main thread's block trace (docs/block-trace-format.md). A mark, where events
+/// may be missing, is an error.
+fn blocks_table(folder: &Path, fault: Option<Fault>) -> Result<String> {
+    let methods = block_rows(folder)?;
+    let words = sequence(folder, "events")?;
+    let name = *words.get(10).ok_or("a file without a header")? as usize;
+    if words[2] != 4 << 16 | 1 || words[3] & 1 != 0 {
+        return Err("the events are compressed, or do not have 32 bits".into());
+    }
+    let rest = words.get(12 + name.div_ceil(8) * 2..).ok_or("the header is cut off")?;
+    let mut tokens: Vec<&str> = Vec::new();
+    let (mut at, mut is_whole) = (0, false);
+    while let Some(&word) = rest.get(at) {
+        at += 1;
+        let (number, block) = ((word >> 11 & 0x7_ffff) as usize, (word & 0x7ff) as usize);
+        let method = |number: usize| methods.get(number).ok_or("an event names no method");
+        match (word >> 30, word >> 29 & 1) {
+            (0, 0) => {}
+            (0, _) => {
+                let more = (word & 0xff_ffff) as usize;
+                let mark = rest.get(at..at + more).ok_or("a mark is cut off")?;
+                match (word >> 24 & 0x1f, mark) {
+                    (0, _) => is_whole = true,
+                    // The end of a frame that an exception left, and an exception before the
+                    // first bytecode, which has no start.
+                    (6, [of, 0]) => tokens.extend(method(*of as usize)?.as_ref().map(|rows| &*rows.0[2])),
+                    (6, [_, 3]) | (7 | 10 | 13, _) => {}
+                    (kind, _) => {
+                        let events = tokens.len();
+                        return Err(format!("events may be missing after {events} ones: mark {kind}").into());
+                    }
+                }
+                at += more;
+            }
+            (1, _) => {
+                at += block;
+                tokens.extend(method(number)?.as_ref().map(|rows| &*rows.0[0]));
+            }
+            (2, _) => tokens.extend(method(number)?.as_ref().map(|rows| &*rows.0[1])),
+            _ => {
+                if let Some(rows) = method(number)? {
+                    tokens.push(rows.1.get(block).ok_or("an event names no block")?);
+                }
+            }
+        }
+    }
+    if !is_whole {
+        return Err("the block trace was cut off".into());
+    }
+    spoiled(tokens, fault)
+}
+
+/// The tokens of the main thread. A mark, where tokens may be missing, is an error.
+fn trace_table(folder: &Path, fault: Option<Fault>) -> Result<String> {
+    let sites = sites(folder)?;
+    let words = sequence(folder, "trace")?;
     let (Some(0), Some(rest)) = (words.get(3).map(|flags| flags & 1), words.get(4..)) else {
         return Err("the tokens are compressed, or there are none".into());
     };
@@ -403,14 +537,62 @@ fn trace_table(folder: &Path, fault: Option<Fault>) -> Result<String> {
             return Err(format!("tokens may be missing after {} ones: mark {kind}", tokens.len()).into());
         }
     }
-    let middle = tokens.len() / 2;
-    match fault {
-        None => {}
-        Some(Fault::Count) => drop(tokens.remove(middle)),
-        Some(Fault::Row) => {
-            let next = (middle + 1..tokens.len()).find(|n| tokens[*n] != tokens[middle]);
-            tokens.swap(middle, next.ok_or("all tokens are the same")?);
-        }
+    spoiled(tokens, fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The header of a block trace with a name of `Foo`, and words after it.
+    fn folder(words: &[u32]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let methods = "method,class,name,descriptor,blocks\n0,Foo,main,\"(I,\"\"J)V\",0 7\n1,Foo$$Lambda/0x1,run,()V,0\n";
+        std::fs::write(folder.path().join("methods.csv"), methods).unwrap();
+        let mut all = vec![0x4c42_504a, 0x534b_434f, 0x0004_0001, 0, 9, 2, 0, 0, 0, 0, 3, 0, 0x006f_6f46, 0];
+        all.extend(words);
+        let bytes: Vec<u8> = all.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        std::fs::write(folder.path().join("t9.events"), bytes).unwrap();
+        folder
     }
-    Ok(format!("thread\tkind\tclass\tmethod\tdescriptor\tbci\n{}", tokens.concat()))
+
+    const END: [u32; 3] = [0x2000_0002, 0, 0];
+
+    #[test]
+    fn a_block_trace_becomes_rows_without_hidden_classes() {
+        // A load, start of 0 with a class, both blocks, a call of the hidden method, an exception.
+        let events = [
+            7,
+            0x4000_0001,
+            7,
+            0xc000_0000,
+            0x4000_0800,
+            0xc000_0800,
+            0x8000_0800,
+            0xc000_0001,
+            0x2600_0002,
+            0,
+            0,
+        ];
+        let folder = folder(&[&events[..], &END].concat());
+        let rows = |fault| {
+            let table = blocks_table(folder.path(), fault).unwrap();
+            let rows = table.strip_prefix(SEQUENCE).unwrap().lines();
+            rows.map(|row| row.replace("0\t", "").replace("\tFoo\tmain\t(I,\"J)V\t", "")).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(None), ["s", "b0", "b7", "x"]);
+        assert_eq!(rows(Some(Fault::Count)), ["s", "b0", "x"]);
+        assert_eq!(rows(Some(Fault::Row)), ["s", "b0", "x", "b7"]);
+    }
+
+    #[test]
+    fn a_block_trace_that_is_not_exact_is_refused() {
+        let error = |words: &[u32]| blocks_table(folder(words).path(), None).unwrap_err().to_string();
+        assert_eq!(error(&[0xc000_0000]), "the block trace was cut off");
+        assert_eq!(
+            error(&[&[0xc000_0000, 0x2300_0001, 0], &END[..]].concat()),
+            "events may be missing after 1 ones: mark 3"
+        );
+        assert_eq!(error(&[&[0xc000_0002], &END[..]].concat()), "an event names no block");
+    }
 }

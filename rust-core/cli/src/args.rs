@@ -325,6 +325,13 @@ pub(crate) struct RunArgs {
     /// Use the emulated PT unit even where Intel PT is present
     #[arg(long)]
     pub(crate) emulate: bool,
+    /// Make the application's flow the same in each run, as far as flags of the VM can
+    ///
+    /// Adds `-XX:JPortalPrecision=exact`, `-XX:-OmitStackTraceInFastThrow` and
+    /// `-XX:-OptimizeStringConcat` before the program's own flags. The flow of the JDK's methods
+    /// still depends on what the compilers replace.
+    #[arg(long)]
+    pub(crate) reproducible: bool,
     /// Virtual cores of the emulated unit [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) cores: Option<u32>,
@@ -369,7 +376,7 @@ pub(crate) struct RunArgs {
     /// The VM must have been started with -XX:+JPortal, perhaps with -XX:-JPortalStart. The
     /// recording ends with the process, after --for, or when the command is interrupted.
     #[arg(long, value_name = "PID", conflicts_with_all = ["emulate", "cores", "on_full", "aux", "drain_bandwidth"])]
-    #[arg(conflicts_with_all = ["timing", "return_compression", "seed", "quantum", "unit_options", "java_args"])]
+    #[arg(conflicts_with_all = ["timing", "return_compression", "seed", "quantum", "unit_options", "java_args", "reproducible"])]
     pub(crate) pid: Option<u32>,
     /// With --pid: stop the recording after this time (`10`, `2.5`, `500ms`)
     #[arg(long = "for", value_name = "SECONDS", requires = "pid", value_parser = crate::range::seconds)]

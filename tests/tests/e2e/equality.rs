@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! Reports and exports of a program without probes must equal what the peer computes, on its own,
-//! from the oracle's log of another run: call tree, counts, paths and call trace of the main
-//! thread.
+//! from the oracle's log of another run: call tree, counts, paths, call trace and block trace of
+//! the main thread.
 
 use std::path::Path;
 
@@ -126,4 +126,21 @@ fn xerces() {
     // Twenty rounds make 24 million probes.
     let program = programs::by_name("xerces").expect("a program of that name");
     run_program(&program.with_small(&["validate", "@document", "1"]), &[]);
+}
+
+/// Example E9 of the clients: programs as they are. Two of them cannot be compared with another
+/// run: `exceptions` overflows the stack, after a number of calls that depends on the tiers, and
+/// the proxy class of `reflection` is only known with probes, from which the peer cannot restore
+/// all places of instructions.
+macro_rules! as_they_are {
+    ($($test:ident = $name:literal;)*) => {
+        $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $test() { run($name, &SAME_HASHES) })*
+    };
+}
+
+as_they_are! {
+    natives = "natives";
+    class_init = "class-init";
+    threads = "threads";
+    dynamic = "dynamic";
 }

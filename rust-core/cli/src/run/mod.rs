@@ -173,6 +173,11 @@ fn needs_no_unit(args: &RunArgs) -> Result<()> {
     }
 }
 
+/// Flags of `--reproducible`: compiled code executes the bytecodes that interpreted code does, and
+/// exceptions of the VM have a stack trace in either.
+const REPRODUCIBLE: [&str; 3] =
+    ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow", "-XX:-OptimizeStringConcat"];
+
 fn java_flags(args: &RunArgs, output: &Path, source: TraceSource) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
@@ -192,6 +197,9 @@ fn java_flags(args: &RunArgs, output: &Path, source: TraceSource) -> Vec<OsStrin
         .into(),
         file,
     ];
+    if args.reproducible {
+        flags.extend(REPRODUCIBLE.map(OsString::from));
+    }
     // The plugin takes the buffer size from its own option, so the VM gets the same size. The
     // VM's flag accepts no smaller buffers.
     if let Some(size) = args.aux.filter(|&n| n >= 64 << 10) {
@@ -258,6 +266,9 @@ mod tests {
             flags.iter().any(|f| f == "-XX:JPortalSource=perf")
                 && flags.iter().any(|f| f == "-XX:JPortalBufferSize=1048576")
         );
+        assert!(REPRODUCIBLE.iter().all(|flag| !flags.iter().any(|f| f == flag)));
+        let flags = java_flags(&parse(&["--reproducible"]), Path::new("/a"), TraceSource::Emulated);
+        assert!(REPRODUCIBLE.iter().all(|flag| flags.iter().any(|f| f == flag)));
         assert!(needs_no_unit(&parse(&["--aux", "1m"])).is_ok());
         for options in [
             &["--seed", "3"][..],

@@ -32,12 +32,12 @@ public final class Compare {
         int status = 2;
         try {
             if (arguments.length != 3) {
-                throw new IOException("usage: Compare counts|tree|paths|calls|trace PEER CLIENT");
+                throw new IOException("usage: Compare counts|tree|paths|calls|trace|blocks PEER CLIENT");
             }
             Compare compare = new Compare();
             Path peer = Path.of(arguments[1]);
             Path client = Path.of(arguments[2]);
-            if (arguments[0].equals("trace")) {
+            if (arguments[0].equals("trace") || arguments[0].equals("blocks")) {
                 compare.traces(peer, client);
             } else {
                 compare.totals(arguments[0], peer, client);

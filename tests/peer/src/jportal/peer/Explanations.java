@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.peer;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -118,6 +119,17 @@ final class Explanations {
      * fail, too: the VM then throws another error at the handler.
      */
     void exceptional(Explanation from, Probe probe, int tier, List<Explanation> found) {
+        int before = found.size();
+        List<String> failed = new ArrayList<>();
+        exceptional(from, probe, tier, found, failed);
+        if (found.size() > before) {
+            throwing.fail(failed);
+        }
+    }
+
+    /** {@code failed} gets the classes whose initializers an exception leaves. */
+    private void exceptional(
+            Explanation from, Probe probe, int tier, List<Explanation> found, List<String> failed) {
         boolean rare = tier > 0;
         Frame frame = from.top();
         Past past = from.past();
@@ -127,7 +139,8 @@ final class Explanations {
             int[] escaping = escaping(frame, throwers);
             if (escaping.length > 0) {
                 Past thrown = new Past(past, Events.THROW, 0, numbering.number(escaping));
-                thrownInto(frame.caller, thrown, probe, types(frame, escaping), tier, found);
+                note(frame, failed);
+                thrownInto(frame.caller, thrown, probe, types(frame, escaping), tier, found, failed);
             }
             if (!returns(frame)) {
                 return;
@@ -137,9 +150,15 @@ final class Explanations {
         }
     }
 
+    private static void note(Frame left, List<String> failed) {
+        if (left.method.isInitializer()) {
+            failed.add(left.method.type);
+        }
+    }
+
     /** An exception leaves a callee of {@code frame}; it is no instance of the given types. */
-    private void thrownInto(
-            Frame into, Past before, Probe probe, Set<String> not, int tier, List<Explanation> found) {
+    private void thrownInto(Frame into, Past before, Probe probe, Set<String> not, int tier,
+            List<Explanation> found, List<String> failed) {
         Frame frame = into;
         Past past = before;
         Set<String> excluded = not;
@@ -161,6 +180,7 @@ final class Explanations {
                 types.addAll(excluded);
             }
             excluded = types;
+            note(frame, failed);
             past = new Past(past, Events.THROW, 0, numbering.number(escaping));
             frame = frame.caller;
         }

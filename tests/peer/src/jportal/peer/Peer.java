@@ -13,9 +13,9 @@ import java.util.Set;
 
 /** Computes from the oracle's log what JPortal's clients must say of the same run. */
 public final class Peer {
-    private static final Set<String> KINDS = Set.of("counts", "tree", "paths", "calls", "trace", "threads");
+    private static final Set<String> KINDS = Set.of("counts", "tree", "paths", "calls", "trace", "blocks", "threads");
     private static final String USAGE = """
-            usage: Peer --oracle DIR --what counts|tree|paths|calls|trace|threads[,KIND…] --out FILE
+            usage: Peer --oracle DIR --what counts|tree|paths|calls|trace|blocks|threads[,KIND…] --out FILE
                         [--classes PATH:PATH…] [--saved FILE] [--jdk HOME] [--thread NUMBER] [--merge]
                         [--fault drop|twice|swap:NUMBER]""";
 
@@ -75,7 +75,7 @@ public final class Peer {
         if (oracle == null || out == null || kinds.isEmpty() || !KINDS.containsAll(kinds)) {
             throw new IllegalArgumentException("--oracle, --what and --out are needed");
         }
-        if (merge && kinds.contains("trace")) {
+        if (merge && (kinds.contains("trace") || kinds.contains("blocks"))) {
             throw new IllegalArgumentException("threads have no common trace: no --merge");
         }
     }
@@ -155,6 +155,10 @@ public final class Peer {
                 Output output = outputs.get(k);
                 if (output.kind().equals("trace")) {
                     new Trace(program, sites, name, output.writer()).read(events);
+                    continue;
+                }
+                if (output.kind().equals("blocks")) {
+                    new BlockTrace(program, name, output.writer()).read(events);
                     continue;
                 }
                 Totals totals = merge ? merged.get(k) : totals(program, sites, output);

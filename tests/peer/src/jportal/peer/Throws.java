@@ -4,16 +4,33 @@ package jportal.peer;
 import static org.objectweb.asm.Opcodes.*;
 
 import java.util.BitSet;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 
 /** Says which instructions may throw: under the rules of the README, or at all. */
 final class Throws {
     private final Sites sites;
     private final Map<Method, BitSet> safe = new HashMap<>();
+    /** Classes whose initializer was left by an exception: each later use throws, too. */
+    private final Set<String> failed = new HashSet<>();
 
     Throws(Sites sites) {
         this.sites = sites;
+    }
+
+    void fail(Collection<String> types) {
+        failed.addAll(types);
+    }
+
+    private boolean needsFailed(Method method, int insn) {
+        if (failed.isEmpty()) {
+            return false;
+        }
+        Site site = sites.at(method.code, insn);
+        return site != null && failed.stream().anyMatch(type -> site.initializes(type, sites.hierarchy));
     }
 
     /**
@@ -37,9 +54,13 @@ final class Throws {
                 return true;
             case GETFIELD: case PUTFIELD: case ARRAYLENGTH: case MONITORENTER:
                 return rare || !isSafe(method, insn);
-            case INVOKESTATIC: case INVOKEVIRTUAL: case INVOKESPECIAL: case INVOKEINTERFACE:
+            case INVOKESTATIC:
+                return rare || needsFailed(method, insn) || mayCall(method, insn, opcode);
+            case INVOKEVIRTUAL: case INVOKESPECIAL: case INVOKEINTERFACE:
                 return rare || mayCall(method, insn, opcode);
-            case GETSTATIC: case PUTSTATIC: case NEW: case LDC: case 19: case 20: case INVOKEDYNAMIC: case INSTANCEOF:
+            case GETSTATIC: case PUTSTATIC: case NEW:
+                return rare || needsFailed(method, insn);
+            case LDC: case 19: case 20: case INVOKEDYNAMIC: case INSTANCEOF:
                 return rare;
             default:
                 return rare && Code.isReturn(opcode);

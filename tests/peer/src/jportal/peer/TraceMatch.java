@@ -10,10 +10,10 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Matches a client's call trace with the peer's. Calls marked {@code ~} may come earlier, up to the
- * last certain row of the same frame; those marked {@code ?} may be missing; of alternatives one
- * must match. The match follows all ways at a time in which the rows can give the tokens so far, so
- * no way is preferred to another one. Ways that come to the same place are one.
+ * Matches a client's call or block trace with the peer's. Calls marked {@code ~} may come earlier,
+ * up to the last certain row of the same frame; those marked {@code ?} may be missing; of
+ * alternatives one must match. The match follows all ways at a time in which the rows can give the
+ * tokens so far, so no way is preferred to another one. Ways that come to the same place are one.
  */
 final class TraceMatch {
     private static final int[] NONE = {};
@@ -79,7 +79,7 @@ final class TraceMatch {
 
         /** Whether a frame ends with the row. */
         boolean isExit(int row) {
-            return texts.get(tokens[row]).charAt(0) != 'c';
+            return "rex".indexOf(texts.get(tokens[row]).charAt(0)) >= 0;
         }
 
         String text(int row) {
