@@ -7,6 +7,7 @@
 //! programs at full size, and slower tests (marked `ignore`).
 
 mod abuse;
+mod baselines;
 mod code_memory;
 mod configurations;
 mod debug_info;

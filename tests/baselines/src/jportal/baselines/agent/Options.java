@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+package jportal.baselines.agent;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The agent's arguments.
+ *
+ * @param plan  the plan of a call trace mode, or null
+ * @param fault number of the probe that is left out, -1 for none; for tests of comparisons
+ */
+record Options(String mode, Path out, Path plan, int fault, List<String> include, List<String> exclude) {
+    static final String MODES = "sc pf cf hm jp jbi fi bri casper";
+    private static final String OWN = "jportal/";
+
+    static Options parse(String arguments) {
+        String mode = null;
+        Path out = null;
+        Path plan = null;
+        int fault = -1;
+        List<String> include = new ArrayList<>();
+        List<String> exclude = new ArrayList<>();
+        for (String argument : arguments == null ? new String[0] : arguments.split(",")) {
+            if (argument.isEmpty()) {
+                continue;
+            }
+            int equals = argument.indexOf('=');
+            String key = equals < 0 ? argument : argument.substring(0, equals);
+            String value = equals < 0 ? "" : argument.substring(equals + 1);
+            switch (key) {
+                case "mode" -> mode = value;
+                case "out" -> out = Path.of(value).toAbsolutePath();
+                case "plan" -> plan = Path.of(value).toAbsolutePath();
+                case "fault" -> fault = Integer.parseInt(value);
+                case "include" -> include.add(value.replace('.', '/'));
+                case "exclude" -> exclude.add(value.replace('.', '/'));
+                default -> throw new IllegalArgumentException("unknown argument \"" + key
+                        + "\"; known: mode=MODE out=DIR plan=FILE fault=N include=PREFIX exclude=PREFIX");
+            }
+        }
+        if (mode == null || !List.of(MODES.split(" ")).contains(mode)) {
+            throw new IllegalArgumentException("mode=" + mode + " is none of: " + MODES);
+        }
+        if (out == null) {
+            throw new IllegalArgumentException("argument out=DIR is missing");
+        }
+        if (plan == null && List.of("fi", "bri", "casper").contains(mode)) {
+            throw new IllegalArgumentException("mode=" + mode + " needs plan=FILE; make one with"
+                    + " java -jar jportal-baselines.jar plan");
+        }
+        return new Options(mode, out, plan, fault, include, exclude);
+    }
+
+    /**
+     * Whether a class of this internal name and defining loader is instrumented: one that neither
+     * the boot nor the platform loader defined, and that core reflection did not generate.
+     */
+    boolean wants(String name, ClassLoader loader) {
+        if (loader == null || loader == ClassLoader.getPlatformClassLoader()
+                || loader.getClass().getName().equals("jdk.internal.reflect.DelegatingClassLoader")
+                || name.startsWith(OWN) || startsWithAny(name, exclude)) {
+            return false;
+        }
+        return include.isEmpty() || startsWithAny(name, include);
+    }
+
+    private static boolean startsWithAny(String name, List<String> prefixes) {
+        for (String prefix : prefixes) {
+            if (name.startsWith(prefix)) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

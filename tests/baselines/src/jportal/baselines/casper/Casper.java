@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+package jportal.baselines.casper;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import jportal.baselines.Tokens;
+import jportal.baselines.agent.Log;
+
+/** The commands {@code plan} and {@code expand}. */
+public final class Casper {
+    private Casper() {}
+
+    /** Writes a plan for all classes of a path. */
+    public static void plan(String kind, String path, Path out) throws IOException {
+        Program program = Program.read(path);
+        Grammar grammar = new Grammar(program.functions());
+        Planner planner = new Planner(grammar);
+        switch (kind) {
+            case "casper" -> planner.casper();
+            case "bri" -> planner.branches();
+            default -> throw new IllegalArgumentException("kind " + kind + " is neither casper nor bri");
+        }
+        if (!planner.feasible()) {
+            throw new IllegalStateException("the plan is not feasible");
+        }
+        StringBuilder text = new StringBuilder("id\tkind\tclass\tmethod\tdescriptor\tbci\tline\topcode\tlogged\tchecked\n");
+        int[] counts = new int[5];
+        for (Function function : program.functions()) {
+            String method = "\t" + function.type + "\t" + function.code.method.name + "\t" + function.code.method.desc + "\t";
+            for (Site site : function.sites.values()) {
+                int opcode = function.code.insns[site.insn].getOpcode();
+                text.append(site.id).append('\t').append(site.call ? "call" : "return").append(method)
+                        .append(function.code.bcis[site.insn]).append('\t').append(function.code.lines[site.insn])
+                        .append('\t').append(opcode).append('\t').append(site.writes() ? 1 : site.logged ? 2 : 0)
+                        .append('\t').append(site.checked() ? 1 : 0).append('\n');
+                counts[0]++;
+                counts[1] += site.library ? 1 : 0;
+                counts[2] += site.targets.size() > 1 ? 1 : 0;
+                counts[3] += site.writes() ? 1 : 0;
+                counts[4] += site.checked() ? 1 : 0;
+            }
+            text.append(function.exit).append("\texit").append(method).append("\t\t\t\t\n");
+        }
+        Files.writeString(out, text);
+        System.out.println(kind + ": " + counts[0] + " sites, " + counts[1] + " library sites, " + counts[2]
+                + " virtual sites; " + counts[3] + " log, " + counts[4] + " check");
+    }
+
+    /**
+     * Expands the logs of a run and compares them with those of a run in mode {@code fi}. Returns
+     * whether they are equal.
+     */
+    public static boolean compare(String path, Path plan, Path folder, Path full) throws IOException {
+        Program program = Program.read(path);
+        Map<Integer, Function> byExit = new HashMap<>();
+        Map<Integer, Site> sites = new HashMap<>();
+        for (Function function : program.functions()) {
+            byExit.put(function.exit, function);
+            function.sites.values().forEach(site -> sites.put(site.id, site));
+        }
+        List<String> lines = Files.readAllLines(plan);
+        for (String line : lines.subList(1, lines.size())) {
+            String[] cells = line.split("\t", -1);
+            Site site = sites.get(Integer.parseInt(cells[0]));
+            if (site != null) {
+                site.logged = !cells[8].equals("0");
+            }
+        }
+        Grammar grammar = new Grammar(program.functions());
+        grammar.order.forEach(grammar::compute);
+        Map<Integer, Log> ours = logs(folder);
+        Map<Integer, Log> theirs = logs(full);
+        boolean same = ours.keySet().equals(theirs.keySet());
+        if (!same) {
+            System.out.println("threads " + ours.keySet() + " and " + theirs.keySet());
+        }
+        long words = 0;
+        long tokens = 0;
+        for (int thread : ours.keySet()) {
+            if (!theirs.containsKey(thread)) {
+                continue;
+            }
+            Expander expander = new Expander(ours.get(thread), grammar, byExit);
+            expander.sites = sites;
+            String failure = null;
+            try {
+                expander.expand();
+            } catch (IOException error) {
+                failure = error.getMessage();
+            }
+            List<int[]> expected = split(theirs.get(thread), sites);
+            List<int[]> found = new ArrayList<>(List.of(expander.main.all()));
+            expander.implicit.forEach(trace -> found.add(trace.all()));
+            for (int i = 0; i < Math.max(expected.size(), found.size()); i++) {
+                int[] a = i < found.size() ? found.get(i) : new int[0];
+                int[] b = i < expected.size() ? expected.get(i) : new int[0];
+                int at = Arrays.mismatch(a, b);
+                if (at >= 0) {
+                    same = false;
+                    System.out.println("thread " + thread + ", trace " + i + ": token " + at + " of " + a.length + " and "
+                            + b.length + ": " + name(a, at, sites) + ", not " + name(b, at, sites));
+                }
+                tokens += b.length;
+            }
+            if (failure != null || expander.truncated) {
+                same = false;
+                System.out.println(failure != null ? failure : "thread " + thread + ": truncated");
+            }
+            words += ours.get(thread).length();
+        }
+        System.out.println((same ? "equal: " : "different: ") + tokens + " tokens from " + words + " words");
+        return same;
+    }
+
+    private static String name(int[] trace, int at, Map<Integer, Site> sites) {
+        if (at >= trace.length) {
+            return "the end";
+        }
+        Site site = sites.get(trace[at]);
+        return site == null ? "exit " + trace[at]
+                : site.function.key() + "@" + site.function.code.bcis[site.insn];
+    }
+
+    private static Map<Integer, Log> logs(Path folder) throws IOException {
+        Map<Integer, Log> logs = new TreeMap<>();
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.filter(path -> path.toString().endsWith(".words")).toList()) {
+                Log log = Log.read(file);
+                logs.put(log.number(), log);
+            }
+        }
+        return logs;
+    }
+
+    /** The main trace, and those of class initializers in order of their beginnings. */
+    private static List<int[]> split(Log log, Map<Integer, Site> sites) {
+        List<Expander.Trace> traces = new ArrayList<>(List.of(new Expander.Trace()));
+        List<Integer> open = new ArrayList<>(List.of(0));
+        List<Integer> ends = new ArrayList<>(List.of(-1));
+        for (int i = 0; i < log.length(); i++) {
+            int word = log.word(i);
+            if (word == Tokens.IMPLICIT) {
+                open.add(traces.size());
+                ends.add(log.word(++i));
+                traces.add(new Expander.Trace());
+                continue;
+            }
+            int top = open.size() - 1;
+            traces.get(open.get(top)).add(word);
+            Site site = sites.get(word);
+            boolean leaves = site == null || !site.call;
+            int function = site == null ? word : site.function.exit;
+            if (leaves && function == ends.get(top)) {
+                open.remove(top);
+                ends.remove(top);
+            }
+        }
+        return traces.stream().map(Expander.Trace::all).toList();
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+package jportal.baselines.casper;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * FIRST sets of the grammar of logged call traces. The nonterminals of a function are the lists of
+ * sites of which one follows; an alternative is a site, or a site with one of several targets.
+ *
+ * <p>A terminal is the number of a site; a callback out of a site is that number plus {@link
+ * #CALLBACK}; a logged call of a certain target is the site plus 2³² times the target's exit plus 1.
+ */
+final class Grammar {
+    /** The empty word. */
+    static final long EMPTY = -1;
+    static final long CALLBACK = 1L << 31;
+
+    /** Callees before callers, except over calls that are back edges. */
+    final List<Function> order = new ArrayList<>();
+    /** Calls on back edges of the call graph. */
+    final Set<Site> backEdges = new HashSet<>();
+    private final Map<Function, Set<Long>> ofFunction = new HashMap<>();
+    /** By site: the FIRST set of each alternative. */
+    private final Map<Site, List<Set<Long>>> ofSite = new HashMap<>();
+
+    private static final class Visit {
+        final Function function;
+        final List<Site> calls = new ArrayList<>();
+        int next;
+        int target;
+
+        Visit(Function function) {
+            this.function = function;
+            function.sites.values().stream().filter(site -> !site.targets.isEmpty()).forEach(calls::add);
+        }
+    }
+
+    Grammar(Collection<Function> functions) {
+        Map<Function, Boolean> open = new HashMap<>();
+        for (Function root : functions) {
+            if (!open.containsKey(root)) {
+                search(root, open);
+            }
+        }
+    }
+
+    private void search(Function root, Map<Function, Boolean> open) {
+        List<Visit> stack = new ArrayList<>();
+        stack.add(new Visit(root));
+        open.put(root, true);
+        while (!stack.isEmpty()) {
+            Visit visit = stack.get(stack.size() - 1);
+            if (visit.next == visit.calls.size()) {
+                open.put(visit.function, false);
+                order.add(visit.function);
+                stack.remove(stack.size() - 1);
+                continue;
+            }
+            Site call = visit.calls.get(visit.next);
+            if (visit.target == call.targets.size()) {
+                visit.next++;
+                visit.target = 0;
+                continue;
+            }
+            Function target = call.targets.get(visit.target++);
+            if (!open.containsKey(target)) {
+                open.put(target, true);
+                stack.add(new Visit(target));
+            } else if (open.get(target)) {
+                backEdges.add(call);
+            }
+        }
+    }
+
+    static long terminal(Site site, Function target) {
+        return site.id + ((long) target.exit + 1 << 32);
+    }
+
+    /** Computes the sets of a function whose callees have theirs. */
+    void compute(Function function) {
+        List<Site> sites = new ArrayList<>(function.sites.values());
+        for (Site site : sites) {
+            List<Set<Long>> empty = new ArrayList<>();
+            for (int i = 0; i < Math.max(1, site.targets.size()); i++) {
+                empty.add(new HashSet<>());
+            }
+            ofSite.put(site, empty);
+        }
+        boolean changed = true;
+        while (changed) {
+            changed = false;
+            for (int i = sites.size() - 1; i >= 0; i--) {
+                Site site = sites.get(i);
+                for (int n = 0; n < ofSite.get(site).size(); n++) {
+                    changed |= extend(site, n);
+                }
+            }
+        }
+        ofFunction.put(function, union(function.entry));
+    }
+
+    private boolean extend(Site site, int n) {
+        Set<Long> to = ofSite.get(site).get(n);
+        if (site.writes()) {
+            return to.add((long) site.id);
+        }
+        if (site.logged) {
+            return to.add(terminal(site, site.targets.get(n)));
+        }
+        if (!site.call) {
+            return to.add(EMPTY);
+        }
+        int before = to.size();
+        if (site.library) {
+            to.add(site.id + CALLBACK);
+            to.addAll(union(site.next));
+        } else if (site.targets.isEmpty()) {
+            to.addAll(union(site.next));
+        } else {
+            Set<Long> callee = ofFunction.get(site.targets.get(n));
+            for (long token : callee) {
+                if (token == EMPTY) {
+                    to.addAll(union(site.next));
+                } else {
+                    to.add(token);
+                }
+            }
+        }
+        return to.size() != before;
+    }
+
+    private Set<Long> union(List<Site> alternatives) {
+        if (alternatives.isEmpty()) {
+            return Set.of(EMPTY);
+        }
+        Set<Long> all = new HashSet<>();
+        alternatives.forEach(site -> ofSite.get(site).forEach(all::addAll));
+        return all;
+    }
+
+    /** The FIRST set of a site with one of its targets. */
+    Set<Long> first(Site site, int target) {
+        return ofSite.get(site).get(target);
+    }
+
+    /** Whether a site can be executed without a token up to what follows it. */
+    boolean vanishes(Site site) {
+        return !site.logged && (site.library || site.targets.isEmpty()
+                || site.targets.stream().anyMatch(target -> ofFunction.get(target).contains(EMPTY)));
+    }
+
+    boolean hasEmpty(Site site) {
+        return ofSite.get(site).stream().anyMatch(set -> set.contains(EMPTY));
+    }
+
+    /** Whether one token decides between all alternatives of a function (the paper's Definition 6). */
+    boolean feasible(Function function) {
+        return function.alternatives().stream().allMatch(this::decides) && cycle(function) == null;
+    }
+
+    private boolean decides(List<Site> alternatives) {
+        List<Set<Long>> sets = new ArrayList<>();
+        alternatives.forEach(site -> sets.addAll(ofSite.get(site)));
+        Set<Long> seen = new HashSet<>();
+        for (Set<Long> set : sets) {
+            for (long token : set) {
+                if (sets.size() > 1 && (token == EMPTY || !seen.add(token))) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    /** Sites of a cycle without a token: a left recursion. Null if there is none. */
+    List<Site> cycle(Function function) {
+        Map<Site, Integer> state = new HashMap<>();
+        for (Site root : function.sites.values()) {
+            List<Site> path = new ArrayList<>();
+            List<Integer> next = new ArrayList<>();
+            if (!state.containsKey(root) && vanishes(root)) {
+                path.add(root);
+                next.add(0);
+                state.put(root, 1);
+            }
+            while (!path.isEmpty()) {
+                int top = path.size() - 1;
+                Site site = path.get(top);
+                if (next.get(top) == site.next.size()) {
+                    state.put(site, 2);
+                    path.remove(top);
+                    next.remove(top);
+                    continue;
+                }
+                Site to = site.next.get(next.get(top));
+                next.set(top, next.get(top) + 1);
+                if (!vanishes(to)) {
+                    continue;
+                }
+                if (!state.containsKey(to)) {
+                    state.put(to, 1);
+                    path.add(to);
+                    next.add(0);
+                } else if (state.get(to) == 1) {
+                    return path.subList(path.indexOf(to), path.size());
+                }
+            }
+        }
+        return null;
+    }
+
+    /** The pairs of sites that conflict, each in both orders (Definition 8). */
+    Map<Site, Set<Site>> conflicts(Function function) {
+        Map<Site, Set<Site>> graph = new HashMap<>();
+        for (List<Site> alternatives : function.alternatives()) {
+            for (int i = 0; i < alternatives.size(); i++) {
+                Site a = alternatives.get(i);
+                for (int j = i; j < alternatives.size(); j++) {
+                    Site b = alternatives.get(j);
+                    if (i == j ? !decides(Arrays.asList(a)) : !decides(Arrays.asList(a, b))) {
+                        graph.computeIfAbsent(a, site -> new HashSet<>()).add(b);
+                        graph.computeIfAbsent(b, site -> new HashSet<>()).add(a);
+                    }
+                }
+            }
+        }
+        return graph;
+    }
+}
