@@ -69,7 +69,7 @@ impl Corpus {
         for target in ["capture", "degrade", "perf_export"] {
             self.add(target, name, &[bytes, &[0]].concat())?;
         }
-        for (n, options) in (0..=7).map(|kind| kind << 3 | kind % 8).enumerate() {
+        for (n, options) in (0..=7).map(|kind| (kind << 3) | (kind % 8)).enumerate() {
             self.add("whole", &format!("{name}-{n}"), &[bytes, &[0, options]].concat())?;
         }
         Ok(())

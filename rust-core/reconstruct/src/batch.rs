@@ -251,7 +251,7 @@ pub(crate) fn config(header: &Header) -> Config {
 
 /// A decoder for the trace of a core from the offset `from` on.
 fn decoder(recording: &Recording, core: Core, config: &Config, from: u64) -> CoreDecoder {
-    let mut decoder = CoreDecoder::new(config.clone(), recording.history());
+    let mut decoder = CoreDecoder::new(*config, recording.history());
     for stale in recording.stale_blocks(core).iter().filter(|stale| stale.offset.0 >= from) {
         decoder.stale(stale.offset, stale.address, &stale.bytes);
     }
