@@ -43,7 +43,8 @@ fn truncate(path: &Path) {
 /// Waits until the recording has failed, stops it, and returns the only error in its log.
 fn error_of(recorder: &Recorder, log: &Log) -> String {
     let begin = Instant::now();
-    let errors = || log.lines().into_iter().filter(|(level, _)| matches!(level, Level::Error | Level::Warning));
+    let errors =
+        || log.lines().into_iter().filter(|(level, _)| matches!(level, Level::Error | Level::Warning));
     while recorder.failure().is_none() || errors().count() == 0 {
         assert!(begin.elapsed() < NOTICED, "{}", recorder.status());
         std::thread::sleep(Duration::from_millis(5));
