@@ -43,6 +43,9 @@ const COMPILATION_LOG: &str = "<hotspot_log><tty>
 const JACOCO_LISTING: &str = "jacoco\t0.8.6\nclass\ta/B\tran\nmethod\tf\t(I)I\t5 6 1 2\tL 1 J4 P0+ 1 K5:1+ L 1 P2- R3+ S t1:2:3+\ti0:2 r1:4:5 m1:2\n\
     method\tg\t()V\t-\tinlined\t-\nclass\tc/D\tfailed\twhy\nclass\tE\tsilent\n";
 
+/// A record `MethodFreed`: length, kind, time and body.
+const FRAME: &[u8] = &[24, 0, 0, 0, 12, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0];
+
 /// Where seeds go: a folder for each target.
 struct Corpus {
     root: PathBuf,
@@ -167,10 +170,12 @@ fn ring(corpus: &mut Corpus, sample: &Path, complete: &[u8]) -> Result<()> {
     put(8, &ring_file::VERSION.to_le_bytes());
     put(ring_file::SIZE, &size.to_le_bytes());
     for at in [ring_file::HEAD, ring_file::BOUNDARY] {
-        put(at, &(end + 100).to_le_bytes());
+        put(at, &(end + FRAME.len() as u64).to_le_bytes());
     }
-    put(ring_file::TAIL, &(end - 100).to_le_bytes());
-    let ring = [&page[..], &vec![0; size as usize]].concat();
+    put(ring_file::TAIL, &end.to_le_bytes());
+    let mut bytes = vec![0; size as usize];
+    (end..).zip(FRAME).for_each(|(at, byte)| bytes[(at % size) as usize] = *byte);
+    let ring = [&page[..], &bytes].concat();
     let whole = fs::read(sample)?;
     // The end chunk is the last one; the writer that reopens the capture refuses one that has it.
     let cut = whole.len() - whole.windows(4).rev().position(|w| w == b"JPCH").ok_or("no chunk")? - 4;
@@ -267,6 +272,6 @@ mod tests {
         file.extend(&ring[RING_HEAD..]);
         fs::write(ring_file::path_of(&sample), file).unwrap();
         let recovered = ring_file::recover(&sample).unwrap();
-        assert_eq!(recovered, ring_file::Recovery::Done { bytes: 100, crashed: false });
+        assert_eq!(recovered, ring_file::Recovery::Done { bytes: 24, crashed: false });
     }
 }

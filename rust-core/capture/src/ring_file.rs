@@ -10,12 +10,13 @@
 //! **Place.** The file is in memory, not on the disk of the capture: threads of the VM store into
 //! it, and a store to a mapped page of a disk may wait for that disk. It is in
 //! `/dev/shm/jportal-UID`, a folder with mode 0700 ([`make_folder`]), and the capture's header
-//! names it ([`crate::Header::ring`]). In the folder, only processes of the same user reach the file.
-//! If one of them truncates it, the VM gets SIGBUS, other memory takes the place of the file, and the
-//! recording ends. A memfd with seals could not be truncated, but it would die with the VM, or need
-//! a process that holds it. Without such a folder, or without room in it, the ring is anonymous memory, the header
-//! names none, and a `kill -9` loses the records that were not written yet (some 10 ms of them).
-//! So does the end of a container or machine, whose `/dev/shm` ends with it.
+//! names it ([`crate::Header::ring`]). In the folder, only processes of the same user reach the
+//! file. If one of them truncates it, the VM gets SIGBUS, other memory takes the place of the file,
+//! and the recording ends. A memfd with seals could not be truncated, but it would die with the VM,
+//! or need a process that holds it. Without such a folder, or without room in it, the ring is
+//! anonymous memory, the header names none, and a `kill -9` loses the records that were not written
+//! yet (some 10 ms of them). So does the end of a container or machine, whose `/dev/shm` ends with
+//! it.
 //!
 //! A capture that names no ring may have one beside it, `<capture>.ring`, as versions before 2.3
 //! made it.

@@ -46,7 +46,8 @@ fn a_truncated_file_is_reported_and_left_as_it_is() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 100);
 }
 
-/// The file may be truncated between the look and the write, which makes it as long as it should be.
+/// The file may be truncated between the look and the write, which makes it as long as it should
+/// be.
 #[test]
 fn a_file_that_was_truncated_and_is_long_again_is_reported() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,9 +14,9 @@ use libfuzzer_sys::fuzz_target;
 /// The code cache of the sample capture.
 const CACHE: AddressRange = AddressRange { start: Address(0x7000_0000), end: Address(0x7010_0000) };
 
-struct Sink(CodeHistory);
+struct FuzzedCode(CodeHistory);
 
-impl CodeSink for Sink {
+impl CodeSink for FuzzedCode {
     fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId) {
         let _ = self.0.install(tsc, start, bytes, id);
     }
@@ -46,7 +46,7 @@ fn graphs(methods: &MethodTable) {
 
 fuzz_target!(|data: &[u8]| {
     let (mut builder, mut at) = (Builder::default(), 0);
-    let mut sink = Sink(CodeHistory::new(CACHE).unwrap());
+    let mut sink = FuzzedCode(CodeHistory::new(CACHE).unwrap());
     while let Some(rest) = data.get(at..) {
         let Some(len) = rest.first_chunk::<4>().map(|len| u32::from_le_bytes(*len) as usize) else { break };
         match decode_frame(rest, at as u64) {

@@ -136,7 +136,8 @@ impl Edges {
         to.saturating_add(offset - from)
     }
     /// The offset and the length in the written trace of the recorded bytes from `offset` on. Where
-    /// trace is left out, an offset that is no edge may lie after the next edge; then there are none.
+    /// trace is left out, an offset that is no edge may lie after the next edge; then there are
+    /// none.
     pub fn piece(&self, offset: u64, size: u64) -> (u64, u64) {
         let from = self.of(offset);
         (from, self.of(offset.saturating_add(size)).saturating_sub(from))

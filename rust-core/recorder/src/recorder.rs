@@ -351,8 +351,8 @@ impl Recorder {
         self.session.stopping.store(true, Release);
     }
 
-    /// Async-signal-safe: a thread got SIGBUS at `address`. Returns whether it may repeat its access
-    /// ([`Ring::bus_error`]).
+    /// Async-signal-safe: a thread got SIGBUS at `address`. Returns whether it may repeat its
+    /// access ([`Ring::bus_error`]).
     pub fn bus_error(&self, address: usize) -> bool {
         self.session.ring.bus_error(address)
     }
