@@ -372,11 +372,7 @@ fn finding(
     })
 }
 
-fn listed(
-    image: &VmImage,
-    (code, offset, kind): PlaceKey,
-    place: &PlaceVerdicts,
-) -> Option<StatePlace> {
+fn listed(image: &VmImage, (code, offset, kind): PlaceKey, place: &PlaceVerdicts) -> Option<StatePlace> {
     let (state, why) = place.listed.as_ref()?;
     let n = image.code(code)?.nmethod()?;
     Some(StatePlace {
