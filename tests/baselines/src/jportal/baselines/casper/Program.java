@@ -21,8 +21,8 @@ import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.MethodInsnNode;
 
 /**
- * The application: all classes of some folders and jars, as a closed world. Targets of virtual calls
- * follow from the classes' hierarchy alone. A call through an interface may reach an unknown class,
+ * The application: all classes of some folders and jars, as a closed world. Targets of virtual
+ * calls follow from the classes' hierarchy alone. A call through an interface may reach an unknown class,
  * such as a lambda's.
  */
 final class Program {
