@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.Random;
 
 /**
- * Writes random programs: classes {@code R0}, {@code R1} … and {@code RandomAll}, whose {@code main}
+ * Writes random programs: classes R0, R1 … and {@code RandomAll}, whose main method
  * runs all. Each ends, and does the same in each run. Arguments: folder, seed, number of programs.
  */
 public final class RandomPrograms {

@@ -29,7 +29,10 @@ struct Agents {
 
 impl Agents {
     fn build(place: &Installation, recording: &RecordedRun) -> Self {
-        let folder = recording.file("baselines");
+        Self::build_in(place, recording.file("baselines"))
+    }
+
+    fn build_in(place: &Installation, folder: PathBuf) -> Self {
         let build = place.root.join("tests/baselines/build.sh");
         let finished = process::run(Command::new(build).arg(&folder), LIMIT).unwrap();
         assert!(finished.status.success(), "{}{}", finished.text(), finished.stderr);
@@ -298,4 +301,124 @@ fn instrumented_runs_count_what_the_flow_does() {
         }
         assert!(agents.traces(mode, Some(fault)) != flow, "{mode}: a fault is not seen");
     }
+}
+
+/// The commands of the jar that plan and expand call traces.
+impl Agents {
+    fn plan(&self, kind: &str, classes: &Path) -> PathBuf {
+        let plan = self.folder.join(format!("{kind}.plan"));
+        let [jar, classes, file] = [&self.jar, classes, &plan].map(|path| path.display().to_string());
+        self.java(&["-jar".into(), jar, "plan".into(), kind.into(), classes, file]);
+        plan
+    }
+
+    fn logs(&self, mode: &str, plan: &Path, classes: &Path, main: &str) -> PathBuf {
+        let out = self.folder.join(format!("{main}-{mode}"));
+        let [jar, classes, plan, to] =
+            [&self.jar, classes, plan, &out].map(|path| path.display().to_string());
+        self.java(&[
+            format!("-javaagent:{jar}=mode={mode},plan={plan},out={to}"),
+            "-cp".into(),
+            classes,
+            main.into(),
+        ]);
+        let result: Value =
+            serde_json::from_slice(&std::fs::read(out.join(format!("{mode}.json"))).unwrap()).unwrap();
+        assert_eq!(result["skipped"], serde_json::json!([]), "{mode}");
+        out
+    }
+
+    /// Whether a log expands to a full trace, and what the comparison says.
+    fn compare(&self, classes: &Path, plan: &Path, logs: &Path, full: &Path) -> (bool, String) {
+        let mut command = Command::new(&self.java);
+        command.arg("-jar").arg(&self.jar).arg("compare").args([classes, plan, logs, full]);
+        let finished = process::run(&mut command, LIMIT).unwrap();
+        let code = finished.status.code();
+        assert!(code == Some(0) || code == Some(1), "{}", finished.stderr);
+        (code == Some(0), finished.text())
+    }
+}
+
+/// The sites of a plan that write tokens: method and bci.
+fn logged(plan: &Path, class: &str) -> Vec<String> {
+    let content = std::fs::read_to_string(plan).unwrap();
+    let cells = content.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    cells.filter(|c| c[2] == class && c[8] == "1").map(|c| format!("{}@{}", c[3], c[5])).collect()
+}
+
+/// Removes the middle one of a log's tokens that are sites.
+fn drop_token(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let length = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
+    let (mut at, mut sites) = (32, Vec::new());
+    while at < length {
+        let word = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        if word >> 31 == 0 {
+            sites.push(at);
+            at += 4;
+        } else {
+            at += 4 + 4 * (word >> 28 & 7) as usize;
+        }
+    }
+    let at = sites[sites.len() / 2];
+    bytes.copy_within(at + 4.., at);
+    bytes[16..24].copy_from_slice(&(length as u64 - 4).to_le_bytes());
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Expands the logs of programs in both modes; then a log with a token less must not expand.
+fn expand(agents: &Agents, classes: &Path, main: &str) {
+    let plans = ["bri", "casper"].map(|kind| (kind, agents.plan(kind, classes)));
+    let full = agents.logs("fi", &plans[1].1, classes, main);
+    for (mode, plan) in &plans {
+        let logs = agents.logs(mode, plan, classes, main);
+        let (same, text) = agents.compare(classes, plan, &logs, &full);
+        assert!(same, "{main}, {mode}: {text}");
+        drop_token(&logs.join("t0.words"));
+        let (same, text) = agents.compare(classes, plan, &logs, &full);
+        assert!(!same, "{main}, {mode}: a missing token is not seen: {text}");
+    }
+}
+
+/// Compiles random programs. Their main class is `RandomAll`.
+fn random_programs(place: &Installation, agents: &Agents, seed: u64, count: u32) -> PathBuf {
+    let (source, classes) = (agents.folder.join("source"), agents.folder.join("classes"));
+    let generator = place.root.join("tests/baselines/generator/RandomPrograms.java");
+    let [generator, to] = [&generator, &source].map(|path| path.display().to_string());
+    agents.java(&[generator, to, seed.to_string(), count.to_string()]);
+    let mut command = Command::new(place.java.with_file_name("javac"));
+    command.arg("-g").arg("-d").arg(&classes);
+    for entry in std::fs::read_dir(&source).unwrap() {
+        command.arg(entry.unwrap().path());
+    }
+    let finished = process::run(&mut command, LIMIT).unwrap();
+    assert!(finished.status.success(), "{}", finished.stderr);
+    classes
+}
+
+fn casper(test: &str, seed: u64, count: u32) {
+    let Some(place) = place::installed(test) else { return };
+    let scratch = jportal_tests::scratch::Scratch::new().unwrap();
+    let agents = Agents::build_in(&place, scratch.path().to_owned());
+    let examples = agents.classes.clone();
+    // Figure 2 of the Casper paper; c4 is main0@35.
+    let branches = ["B@4", "B@10", "E@4", "E@10"];
+    let chosen = logged(&agents.plan("casper", &examples), "Cas");
+    assert_eq!(chosen, [&branches[..], &["main0@35"]].concat());
+    let chosen = logged(&agents.plan("bri", &examples), "Cas");
+    assert_eq!((chosen.len(), &chosen[..4]), (7, &branches.map(str::to_owned)[..]), "{chosen:?}");
+    expand(&agents, &examples, "All");
+    expand(&agents, &random_programs(&place, &agents, seed, count), "RandomAll");
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn logs_of_few_sites_expand_to_full_call_traces() {
+    casper("logs_of_few_sites_expand_to_full_call_traces", 1000, 12);
+}
+
+#[test]
+#[ignore = "some minutes: 200 random programs; scripts/verify-all runs it"]
+fn logs_of_many_random_programs_expand() {
+    casper("logs_of_many_random_programs_expand", 1, 200);
 }

@@ -4,9 +4,9 @@ package jportal.baselines;
 import java.util.Arrays;
 
 /**
- * Modes {@code fi}, {@code bri} and {@code casper}: the tokens of a thread. A word below 2³¹ is the
- * number of a site. Other words are heads: bits 28 to 30 the number of words that follow, bits 20 to
- * 27 the kind.
+ * Modes {@code fi}, {@code bri} and {@code casper}: the tokens of a thread. A word below 2³¹ is
+ * the number of a site. Other words are heads: bits 28 to 30 are the number of words that follow,
+ * bits 20 to 27 the kind.
  */
 public final class Tokens extends PerThread {
     /** Site, method, activations. */

@@ -4,8 +4,8 @@ package jportal.baselines;
 /** Mode {@code cf}: a thread's control flow, as the ways that it took out of blocks. */
 public final class Ways extends PerThread {
     /**
-     * Bits 28 to 31 of a word. The other bits are a method, the number of an edge, nothing, a method, a
-     * block. The method of a {@code CATCH} is in a second word.
+     * Bits 28 to 31 of a word. The other bits are a method, the number of an edge, nothing, a
+     * method, a block. The method of a {@code CATCH} is in a second word.
      */
     public static final int ENTER = 1;
     public static final int WAY = 2;

@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 import jportal.baselines.BlockTrace;
 import jportal.baselines.Ways;
 
-/** Turns logs of the modes {@code cf} and {@code jbi} into block traces (docs/block-trace-format.md). */
+/** Turns logs of the modes cf and jbi into block traces (docs/block-trace-format.md). */
 final class BlockFiles {
     private static final int MARK_LENGTH = 1 << 29 | 2;
 

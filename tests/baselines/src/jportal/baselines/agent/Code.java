@@ -36,7 +36,8 @@ public final class Code {
     public final int[] first;
     public final int[] last;
     /**
-     * Without exceptions: the next block, then the target; targets of a switch ascending; each once.
+     * Without exceptions: the next block, then the target; targets of a switch ascending. Each is
+     * there once.
      */
     public final int[][] successors;
     public final BitSet handlers = new BitSet();
@@ -81,7 +82,7 @@ public final class Code {
         }
     }
 
-    /** Reads a class with full frames; {@code codes} receives those of its methods that have code. */
+    /** Reads a class with full frames; {@code codes} receives its methods that have code. */
     public static ClassNode read(byte[] classFile, List<Code> codes) {
         ClassReader reader = new ClassReader(classFile);
         ClassNode node = new ClassNode();
@@ -191,7 +192,7 @@ public final class Code {
         return ends(insns[last[block]].getOpcode());
     }
 
-    /** Whether an instruction may throw (JVMS 17 §6.5), and so ends a block of JP's precise analysis. */
+    /** Whether an instruction may throw (JVMS 17 §6.5), and ends a precise block of JP's. */
     public boolean mayThrow(int insn) {
         int opcode = insns[insn].getOpcode();
         return switch (opcode) {
@@ -207,9 +208,9 @@ public final class Code {
     }
 
     /**
-     * The call of the super constructor, or of another constructor of the class, in a constructor; -1
-     * if there is none; -2 if there is not exactly one. A {@code new} is matched with the next call of
-     * a constructor of its class, as compilers order them.
+     * The call of the super constructor, or of another constructor of the class, in a constructor;
+     * -1 outside of constructors; -2 if there is not exactly one. A {@code new} is matched with the
+     * next call of a constructor of its class, as compilers order them.
      */
     public int superCall() {
         if (!method.name.equals("<init>")) {

@@ -11,8 +11,8 @@ import org.objectweb.asm.tree.MethodInsnNode;
 import org.objectweb.asm.tree.VarInsnNode;
 
 /**
- * What a mode inserts into one method. Each place's instructions may use {@link #STACK} words of the
- * operand stack and must leave it as it was. Null stands for none.
+ * What a mode inserts into one method. Each place's instructions may use {@link #STACK} words of
+ * the operand stack and must leave it as it was. Null stands for none.
  */
 abstract class Probes {
     /** Words of the operand stack that probes may use. */

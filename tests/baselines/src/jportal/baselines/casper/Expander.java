@@ -62,7 +62,7 @@ final class Expander {
     /** A state on the way. {@code stuck}: a logged call did not happen. */
     private record State(Frame top, int activations, Way way, boolean stuck) {}
 
-    /** An exception's frames explained: what is emitted, the frame that goes on, the next token. */
+    /** An exception's frames explained: what is emitted, the next frame, the next token. */
     private record Unwound(Way way, Frame top, int position) {}
 
     private final Log log;
@@ -73,7 +73,7 @@ final class Expander {
     private int activations;
     boolean truncated;
     final Trace main = new Trace();
-    /** Traces of class initializers, which stand apart: their place among silent sites is unknown. */
+    /** Traces of class initializers, apart: their place among silent sites is unknown. */
     final List<Trace> implicit = new ArrayList<>();
 
     Expander(Log log, Grammar grammar, Map<Integer, Function> byExit) {
@@ -231,7 +231,7 @@ final class Expander {
     /** By number; for callbacks. */
     Map<Integer, Site> sites;
 
-    /** The frame that goes on after a return. */
+    /** The frame that continues after a return. */
     private static Frame leave(Frame top) {
         return top.base || top.below == null ? top.below : top.below.after();
     }

@@ -15,7 +15,7 @@ import java.util.Set;
  * sites of which one follows; an alternative is a site, or a site with one of several targets.
  *
  * <p>A terminal is the number of a site; a callback out of a site is that number plus {@link
- * #CALLBACK}; a logged call of a certain target is the site plus 2³² times the target's exit plus 1.
+ * #CALLBACK}; a logged call of a certain target is the site plus 2³² times (the target's exit + 1).
  */
 final class Grammar {
     /** The empty word. */
@@ -160,7 +160,7 @@ final class Grammar {
         return ofSite.get(site).stream().anyMatch(set -> set.contains(EMPTY));
     }
 
-    /** Whether one token decides between all alternatives of a function (the paper's Definition 6). */
+    /** Whether one token decides between all alternatives of a function (Definition 6). */
     boolean feasible(Function function) {
         return function.alternatives().stream().allMatch(this::decides) && cycle(function) == null;
     }

@@ -11,9 +11,9 @@ import java.util.Map;
 import jportal.baselines.agent.Code;
 
 /**
- * Which sites are logged and which are checked. The table has the columns {@code id kind class method
- * descriptor bci line opcode logged checked}; the row of kind {@code exit} is the last of a method. {@code
- * logged} is 1 if the site writes a token, 2 if its callees do.
+ * Which sites are logged and which are checked. The table has the columns id, kind, class, method,
+ * descriptor, bci, line, opcode, logged, checked. The row of kind {@code exit} is the last of a
+ * method. {@code logged} is 1 if the site writes a token, 2 if its callees do.
  */
 public final class Plan {
     /** The rows of one method. */

@@ -21,9 +21,9 @@ import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.MethodInsnNode;
 
 /**
- * The application: all classes of some folders and jars, as a closed world. Targets of virtual calls
- * follow from the classes' hierarchy alone. A call through an interface may reach an unknown class,
- * such as a lambda's.
+ * The application: all classes of some folders and jars, as a closed world. Targets of virtual
+ * calls follow from the hierarchy of classes alone. A call through an interface may reach an
+ * unknown class, such as a lambda's.
  */
 final class Program {
     private final Map<String, ClassNode> classes = new TreeMap<>();
