@@ -461,3 +461,99 @@ impl<'a> CoreStream<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::header::PtConfig;
+    use jportal_capture::{CaptureReader, CaptureWriter, EndReason};
+    use jportal_perf_abi::Record;
+    use jportal_perf_abi::record::{Body, SampleId};
+    use jportal_pt_packet::Encoder;
+    use jportal_units::{Address, AddressRange, CodeId, Tid};
+    use std::collections::BTreeSet;
+
+    const CODE: u64 = 0x10000;
+    const TURNS: u64 = 120;
+
+    /// Thread 2 has the core in the turns 3 and 100, thread 1 in all others. A PSB is in every
+    /// fourth turn only.
+    fn recording(dir: &tempfile::TempDir) -> Recording {
+        let path = dir.path().join("a");
+        let mut w = CaptureWriter::create(&path).unwrap();
+        let pt = PtConfig { source: sources::EMULATED, cores: 1, ..PtConfig::default() };
+        let (code_cache_low, code_cache_high) = (CODE, 2 * CODE);
+        w.header(&Header { code_cache_low, code_cache_high, pt, ..Header::default() }).unwrap();
+        let (mut out, mut sideband, mut at) = (Encoder::new(), Vec::new(), 0);
+        for n in 0..TURNS {
+            let (tid, time) = (if [3, 100].contains(&n) { 2 } else { 1 }, 1000 * (n + 1));
+            if n % 4 == 0 {
+                out.psb();
+                out.tsc(time);
+                out.psbend();
+            } else {
+                out.tsc(time);
+            }
+            out.tip_pge(CODE + 16 * (n % 64));
+            (0..3000).for_each(|i| out.tip(CODE + 16 * ((7 * i + n) % 64)));
+            out.tip_pgd(Some(4 * CODE));
+            let bytes = out.take();
+            w.pt(Core(0), StreamOffset(at), &bytes).unwrap();
+            let (offset, size) = (at, bytes.len() as u64);
+            at += size;
+            let switch = |out| Body::Switch { out, preempted: false };
+            let aux = Body::Aux { offset, size, flags: 0 };
+            for (body, time) in [(switch(false), time - 1), (switch(true), time + 500), (aux, time + 500)] {
+                let sample = SampleId { tid, time, ..SampleId::default() };
+                Record { body, sample }.encode(&mut sideband);
+            }
+        }
+        w.sideband(Core(0), &sideband).unwrap();
+        w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+        let range = AddressRange { start: Address(CODE), end: Address(2 * CODE) };
+        let mut code = CodeHistory::new(range).unwrap();
+        // Each block of 16 bytes begins with `jmp rax`.
+        let bytes: Vec<u8> = (0..1024).map(|i| [0xff, 0xe0].get(i % 16).copied().unwrap_or(0x90)).collect();
+        code.install(Tsc(1), Address(CODE), &bytes, CodeId(0)).unwrap();
+        Recording::open(CaptureReader::open(&path).unwrap()).unwrap().with_code(code)
+    }
+
+    /// The items of each turn, the number of turns left out, and the pieces that were read.
+    fn decoded(recording: &Recording, needs: Option<&Needs>) -> (Vec<Vec<Item>>, usize, BTreeSet<u64>) {
+        let turns = recording.turns().remove(&0).unwrap();
+        let mut stream = CoreStream::new(recording, Core(0), turns, false).needed_by(needs);
+        let (mut all, mut left_out, mut read) = (vec![Vec::new()], 0, BTreeSet::new());
+        while let Some(batch) = stream.next().unwrap() {
+            read.extend(stream.bytes.0);
+            all.last_mut().unwrap().extend(batch.items);
+            left_out += usize::from(batch.skipped && batch.last);
+            if batch.last {
+                all.push(Vec::new());
+            }
+        }
+        all.pop();
+        (all, left_out, read)
+    }
+
+    #[test]
+    fn trace_that_nothing_needs_is_not_read_and_the_rest_stays_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let recording = recording(&dir);
+        let (whole, left_out, read) = decoded(&recording, None);
+        assert_eq!((whole.len(), left_out, read.len()), (120, 0, 120));
+        let blocks = |turn: &[Item]| turn.iter().filter(|i| matches!(i, Item::Block { .. })).count();
+        // Items of a turn may arrive with the next one if the thread stays.
+        assert_eq!((blocks(&whole[3]), blocks(&whole[100])), (3001, 3001));
+        let needs = Needs::new(&[], &recording.image().threads);
+        assert_eq!(decoded(&recording, Some(&needs)), (whole.clone(), 0, read));
+        needs.has_enough(Tid(1), Tsc(0));
+        let (part, left_out, read) = decoded(&recording, Some(&needs));
+        assert_eq!(part.len(), 120);
+        assert_eq!((&part[3], &part[100]), (&whole[3], &whole[100]));
+        // The way to turn 3 is too short to leave it out.
+        assert_eq!(left_out, 96 + 19);
+        assert!(read.len() < 20, "{read:?}");
+        needs.has_enough(Tid(2), Tsc(0));
+        assert_eq!(decoded(&recording, Some(&needs)).1, 120);
+    }
+}

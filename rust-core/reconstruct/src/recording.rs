@@ -351,6 +351,14 @@ impl Recording {
     }
 }
 
+#[cfg(test)]
+impl Recording {
+    /// A recording with other code than its metadata say.
+    pub(crate) fn with_code(self, history: CodeHistory) -> Self {
+        Self { history, ..self }
+    }
+}
+
 /// See [`Recording::turns`]. `order` and `unseen` are those of the recording.
 pub(crate) fn turns(order: &[Stretch], unseen: &[Unseen]) -> HashMap<u32, Vec<Turn>> {
     let mut turns: HashMap<u32, Vec<Turn>> = HashMap::new();
