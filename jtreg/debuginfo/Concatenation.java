@@ -18,7 +18,8 @@
  * @summary Concatenation of strings: chains of StringBuilder that C2 combines, and invokedynamic.
  * @library /lib
  * @build jportal.test.* Concatenation
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Concatenation -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Concatenation::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Concatenation -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Concatenation::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Concatenation of strings: chains of StringBuilder that C2 combines, and invokedynamic.
  * @library /lib
  * @build jportal.test.* Concatenation
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Concatenation -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Concatenation::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Concatenation -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Concatenation::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Concatenation of strings: chains of StringBuilder that C2 combines, and invokedynamic.
  * @library /lib
  * @build jportal.test.* Concatenation
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Concatenation -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Concatenation::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Concatenation -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Concatenation::leaf
  */
 
 // @debuginfo all: wrong = 0

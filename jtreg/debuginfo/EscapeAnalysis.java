@@ -18,7 +18,8 @@
  * @summary Objects that C2 removes, and makes again when a frame is deoptimised.
  * @library /lib
  * @build jportal.test.* EscapeAnalysis
- * @run driver/timeout=300 jportal.test.DebugInfo c1 EscapeAnalysis -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 EscapeAnalysis -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Objects that C2 removes, and makes again when a frame is deoptimised.
  * @library /lib
  * @build jportal.test.* EscapeAnalysis
- * @run driver/timeout=300 jportal.test.DebugInfo c2 EscapeAnalysis -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 EscapeAnalysis -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Objects that C2 removes, and makes again when a frame is deoptimised.
  * @library /lib
  * @build jportal.test.* EscapeAnalysis
- * @run driver/timeout=300 jportal.test.DebugInfo tiered EscapeAnalysis -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered EscapeAnalysis -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,EscapeAnalysis::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -15,26 +15,35 @@
 
 /*
  * @test id=c1
- * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called one; finally, rethrow.
+ * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called
+ *      one; finally, rethrow.
  * @library /lib
  * @build jportal.test.* Exceptions
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Exceptions -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Exceptions::leaf -XX:CompileCommand=dontinline,Exceptions::plain
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Exceptions -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Exceptions::leaf
+ *      -XX:CompileCommand=dontinline,Exceptions::plain
  */
 
 /*
  * @test id=c2
- * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called one; finally, rethrow.
+ * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called
+ *      one; finally, rethrow.
  * @library /lib
  * @build jportal.test.* Exceptions
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Exceptions -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Exceptions::leaf -XX:CompileCommand=dontinline,Exceptions::plain
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Exceptions -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Exceptions::leaf
+ *      -XX:CompileCommand=dontinline,Exceptions::plain
  */
 
 /*
  * @test id=tiered
- * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called one; finally, rethrow.
+ * @summary Exceptions that pass compiled frames: thrown here, in an inlined callee, in a called
+ *      one; finally, rethrow.
  * @library /lib
  * @build jportal.test.* Exceptions
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Exceptions -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Exceptions::leaf -XX:CompileCommand=dontinline,Exceptions::plain
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Exceptions -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Exceptions::leaf
+ *      -XX:CompileCommand=dontinline,Exceptions::plain
  */
 
 // @debuginfo all: wrong = 0

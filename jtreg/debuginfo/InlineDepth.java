@@ -18,7 +18,8 @@
  * @summary Calls at every depth of a chain of inlined frames.
  * @library /lib
  * @build jportal.test.* InlineDepth
- * @run driver/timeout=300 jportal.test.DebugInfo c1 InlineDepth -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlineDepth::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 InlineDepth -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,InlineDepth::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Calls at every depth of a chain of inlined frames.
  * @library /lib
  * @build jportal.test.* InlineDepth
- * @run driver/timeout=300 jportal.test.DebugInfo c2 InlineDepth -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlineDepth::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 InlineDepth -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,InlineDepth::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Calls at every depth of a chain of inlined frames.
  * @library /lib
  * @build jportal.test.* InlineDepth
- * @run driver/timeout=300 jportal.test.DebugInfo tiered InlineDepth -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlineDepth::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered InlineDepth -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,InlineDepth::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -18,7 +18,8 @@
  * @summary Calls that the compilers replace by instructions or stubs, and a call in the same block.
  * @library /lib
  * @build jportal.test.* Intrinsics
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Intrinsics -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Intrinsics::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Intrinsics -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Intrinsics::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Calls that the compilers replace by instructions or stubs, and a call in the same block.
  * @library /lib
  * @build jportal.test.* Intrinsics
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Intrinsics -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Intrinsics::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Intrinsics -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Intrinsics::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Calls that the compilers replace by instructions or stubs, and a call in the same block.
  * @library /lib
  * @build jportal.test.* Intrinsics
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Intrinsics -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Intrinsics::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Intrinsics -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Intrinsics::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -15,26 +15,32 @@
 
 /*
  * @test id=c1
- * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they are held.
+ * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they
+ *      are held.
  * @library /lib
  * @build jportal.test.* LocksElided
- * @run driver/timeout=300 jportal.test.DebugInfo c1 LocksElided -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LocksElided::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 LocksElided -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LocksElided::leaf
  */
 
 /*
  * @test id=c2
- * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they are held.
+ * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they
+ *      are held.
  * @library /lib
  * @build jportal.test.* LocksElided
- * @run driver/timeout=300 jportal.test.DebugInfo c2 LocksElided -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LocksElided::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 LocksElided -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LocksElided::leaf
  */
 
 /*
  * @test id=tiered
- * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they are held.
+ * @summary Locks of objects that do not escape, nested and coarsened locks, and a trap while they
+ *      are held.
  * @library /lib
  * @build jportal.test.* LocksElided
- * @run driver/timeout=300 jportal.test.DebugInfo tiered LocksElided -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LocksElided::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered LocksElided -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LocksElided::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -18,7 +18,8 @@
  * @summary The poll of loops that C2 unrolls, fully and partly.
  * @library /lib
  * @build jportal.test.* LoopUnrolled
- * @run driver/timeout=300 jportal.test.DebugInfo c1 LoopUnrolled -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnrolled::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 LoopUnrolled -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnrolled::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary The poll of loops that C2 unrolls, fully and partly.
  * @library /lib
  * @build jportal.test.* LoopUnrolled
- * @run driver/timeout=300 jportal.test.DebugInfo c2 LoopUnrolled -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnrolled::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 LoopUnrolled -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnrolled::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary The poll of loops that C2 unrolls, fully and partly.
  * @library /lib
  * @build jportal.test.* LoopUnrolled
- * @run driver/timeout=300 jportal.test.DebugInfo tiered LoopUnrolled -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnrolled::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered LoopUnrolled -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnrolled::leaf
  */
 
 // @debuginfo all: wrong = 0

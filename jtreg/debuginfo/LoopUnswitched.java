@@ -18,7 +18,9 @@
  * @summary Both copies of a loop that C2 unswitches, and calls in them.
  * @library /lib
  * @build jportal.test.* LoopUnswitched
- * @run driver/timeout=300 jportal.test.DebugInfo c1 LoopUnswitched -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnswitched::more -XX:CompileCommand=dontinline,LoopUnswitched::less
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 LoopUnswitched -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::more
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::less
  */
 
 /*
@@ -26,7 +28,9 @@
  * @summary Both copies of a loop that C2 unswitches, and calls in them.
  * @library /lib
  * @build jportal.test.* LoopUnswitched
- * @run driver/timeout=300 jportal.test.DebugInfo c2 LoopUnswitched -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnswitched::more -XX:CompileCommand=dontinline,LoopUnswitched::less
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 LoopUnswitched -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::more
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::less
  */
 
 /*
@@ -34,7 +38,9 @@
  * @summary Both copies of a loop that C2 unswitches, and calls in them.
  * @library /lib
  * @build jportal.test.* LoopUnswitched
- * @run driver/timeout=300 jportal.test.DebugInfo tiered LoopUnswitched -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,LoopUnswitched::more -XX:CompileCommand=dontinline,LoopUnswitched::less
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered LoopUnswitched -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::more
+ *      -XX:CompileCommand=dontinline,LoopUnswitched::less
  */
 
 // @debuginfo all: wrong = 0

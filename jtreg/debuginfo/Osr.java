@@ -18,7 +18,8 @@
  * @summary Loops that are entered by on-stack replacement.
  * @library /lib
  * @build jportal.test.* Osr
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Osr -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Osr::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Osr -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Osr::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Loops that are entered by on-stack replacement.
  * @library /lib
  * @build jportal.test.* Osr
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Osr -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Osr::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Osr -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Osr::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Loops that are entered by on-stack replacement.
  * @library /lib
  * @build jportal.test.* Osr
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Osr -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Osr::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Osr -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Osr::leaf
  */
 
 // @debuginfo all: wrong = 0

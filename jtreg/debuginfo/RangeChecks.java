@@ -18,7 +18,8 @@
  * @summary Range checks that loop predicates and RCE remove, and one that fails.
  * @library /lib
  * @build jportal.test.* RangeChecks
- * @run driver/timeout=300 jportal.test.DebugInfo c1 RangeChecks -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RangeChecks::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 RangeChecks -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,RangeChecks::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Range checks that loop predicates and RCE remove, and one that fails.
  * @library /lib
  * @build jportal.test.* RangeChecks
- * @run driver/timeout=300 jportal.test.DebugInfo c2 RangeChecks -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RangeChecks::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 RangeChecks -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,RangeChecks::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Range checks that loop predicates and RCE remove, and one that fails.
  * @library /lib
  * @build jportal.test.* RangeChecks
- * @run driver/timeout=300 jportal.test.DebugInfo tiered RangeChecks -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RangeChecks::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered RangeChecks -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,RangeChecks::leaf
  */
 
 // @debuginfo all: wrong = 0

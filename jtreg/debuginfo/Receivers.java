@@ -15,26 +15,32 @@
 
 /*
  * @test id=c1
- * @summary Virtual and interface calls with one, two and many receivers, and a callee that is replaced.
+ * @summary Virtual and interface calls with one, two and many receivers, and a callee that is
+ *      replaced.
  * @library /lib
  * @build jportal.test.* Receivers
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Receivers -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Receivers::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Receivers -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Receivers::leaf
  */
 
 /*
  * @test id=c2
- * @summary Virtual and interface calls with one, two and many receivers, and a callee that is replaced.
+ * @summary Virtual and interface calls with one, two and many receivers, and a callee that is
+ *      replaced.
  * @library /lib
  * @build jportal.test.* Receivers
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Receivers -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Receivers::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Receivers -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Receivers::leaf
  */
 
 /*
  * @test id=tiered
- * @summary Virtual and interface calls with one, two and many receivers, and a callee that is replaced.
+ * @summary Virtual and interface calls with one, two and many receivers, and a callee that is
+ *      replaced.
  * @library /lib
  * @build jportal.test.* Receivers
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Receivers -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Receivers::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Receivers -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Receivers::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -18,7 +18,8 @@
  * @summary Switches as jump tables, as search trees and over strings: a call in each arm.
  * @library /lib
  * @build jportal.test.* Switches
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Switches -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Switches::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Switches -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Switches::leaf
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Switches as jump tables, as search trees and over strings: a call in each arm.
  * @library /lib
  * @build jportal.test.* Switches
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Switches -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Switches::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Switches -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Switches::leaf
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Switches as jump tables, as search trees and over strings: a call in each arm.
  * @library /lib
  * @build jportal.test.* Switches
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Switches -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Switches::leaf
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Switches -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Switches::leaf
  */
 
 // @debuginfo all: wrong = 0

@@ -18,7 +18,8 @@
  * @summary Loops that C2's superword pass vectorises: main loop, tail, and a call after them.
  * @library /lib
  * @build jportal.test.* Vectorised
- * @run driver/timeout=300 jportal.test.DebugInfo c1 Vectorised -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Vectorised::check
+ * @run driver/timeout=300 jportal.test.DebugInfo c1 Vectorised -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Vectorised::check
  */
 
 /*
@@ -26,7 +27,8 @@
  * @summary Loops that C2's superword pass vectorises: main loop, tail, and a call after them.
  * @library /lib
  * @build jportal.test.* Vectorised
- * @run driver/timeout=300 jportal.test.DebugInfo c2 Vectorised -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Vectorised::check
+ * @run driver/timeout=300 jportal.test.DebugInfo c2 Vectorised -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Vectorised::check
  */
 
 /*
@@ -34,7 +36,8 @@
  * @summary Loops that C2's superword pass vectorises: main loop, tail, and a call after them.
  * @library /lib
  * @build jportal.test.* Vectorised
- * @run driver/timeout=300 jportal.test.DebugInfo tiered Vectorised -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Vectorised::check
+ * @run driver/timeout=300 jportal.test.DebugInfo tiered Vectorised -XX:CompileCommand=quiet
+ *      -XX:CompileCommand=dontinline,Vectorised::check
  */
 
 // @debuginfo all: wrong = 0

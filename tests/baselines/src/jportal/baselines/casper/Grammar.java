@@ -15,7 +15,8 @@ import java.util.Set;
  * sites of which one follows; an alternative is a site, or a site with one of several targets.
  *
  * <p>A terminal is the number of a site; a callback out of a site is that number plus {@link
- * #CALLBACK}; a logged call of a certain target is the site plus 2³² times (the target's exit + 1).
+ * #CALLBACK}; a logged call of a certain target is the site plus 2³² times (the target's exit +
+ * 1).
  */
 final class Grammar {
     /** The empty word. */
