@@ -29,6 +29,7 @@ use jportal::export::timeline::perfetto::Perfetto;
 use jportal::export::timeline::{Clock, Process};
 use jportal::flow::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, recovered};
 use jportal::units::{Core, StreamOffset};
+use jportal::validate::stacks::{LoggedMethods, StackApi, StackLog, StacksAnalysis, StacksOptions};
 use jportal::{
     Analysis, Bci, Cause, Entry, Event, EventKind, Exclude, Exit, Method, MethodId, MethodTable, ThreadInfo,
     Tier, Tsc,
@@ -666,6 +667,42 @@ fn rows_of_calls_fit() {
     let latency = fed(latency.on_core(Arc::new(|_: &ThreadInfo, tsc: Tsc| tsc.get())));
     let latency = written("report-latency", &latency.report(9, Tsc(0), 1_000_000));
     assert!(len(&latency["slowest"]) == 3 && latency["methods"][0]["on_core"].is_object(), "{latency}");
+}
+
+#[test]
+fn rows_of_stacks_fit() {
+    let mut table = MethodTable::default();
+    let caller = table.push(method("f", &[0xb1]));
+    let hit = ("jportal/oracle/Probe", "(II)V");
+    table.push(Method { class_name: hit.0.into(), signature: hit.1.into(), ..method("hit", &[]) });
+    let caller = table.get(caller).unwrap().clone();
+    let names = format!(
+        "id\n1\t{}\t0\thit\t{}\n2\t{}\t0\tf\t{}\n",
+        hit.0, hit.1, caller.class_name, caller.signature
+    );
+    // A header; a sample with a wrong bci, an error, and a call that the flow does not have.
+    let mut log = [&b"JPSTACK\0\x01\0\0\0\x07\0\0\0"[..], &[0; 16]].concat();
+    for (api, call, result, frames) in
+        [(1, 0, 2, &[(1, -1), (2, 9)][..]), (2, 0, -5, &[]), (4, 9, 1, &[(1, -1)])]
+    {
+        log.extend((40 + 16 * frames.len() as u32).to_le_bytes());
+        log.extend([api, 0, 0, 0, call, 0, 0, 0, 0, 0, 0, 0]);
+        log.extend([0; 16]);
+        log.extend([i32::to_le_bytes(result), [0; 4]].concat());
+        for (id, at) in frames {
+            log.extend([u64::to_le_bytes(*id), (i64::from(i32::cast_unsigned(*at))).to_le_bytes()].concat());
+        }
+    }
+    let native = EventKind::Enter { method: MethodId(1), tier: Tier::Native, entry: Entry::Call };
+    let flow = [enter_as(0, Entry::Upcall), bytecode(0, 0), Event::decoded(native), leave(1)];
+    let names = LoggedMethods::read(names.as_bytes()).unwrap();
+    let log = StackLog::open(Box::new(std::io::Cursor::new(log))).unwrap();
+    let options = StacksOptions { findings: 9, capture: "x".into(), apis: StackApi::ALL.to_vec() };
+    let mut analysis = StacksAnalysis::new(Arc::new(table), &names, vec![log], Vec::new(), options);
+    feed(&mut analysis, 7, &flow);
+    let value = written("validate-stacks", &analysis.finish());
+    assert!(len(&value["apis"]) == 3 && len(&value["findings"]) == 1, "{value}");
+    assert!(len(&value["not_judged"]) == 1 && len(&value["groups"]) == 1, "{value}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ impl Placer {
     ) -> Fit {
         let (icfg, places) = self.program();
         let (at_first, each) = self.settings.budget;
-        let left = (at_first + each * summary.orphans).saturating_sub(summary.work);
+        let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
         let limits = &self.settings.limits;
         let transitions = limits.transitions.saturating_add(self.settings.each * bytecodes.len() as u64);
         let limits = &ProjectionLimits { transitions: transitions.min(left), ..*limits };
@@ -223,7 +223,7 @@ impl Placer {
             Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),
             Method::Indexed => Indexed::over(icfg, places).project_above(&segment, Below::Unknown, limits),
         };
-        summary.work += found.work.total();
+        summary.transitions += found.work.total();
         if transitions <= left {
             known.insert(segment, &found.fit);
         }

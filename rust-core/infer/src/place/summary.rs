@@ -19,8 +19,8 @@ pub struct Summary {
     pub nowhere: u64,
     /// Orphan bytecodes that were given up because a limit was reached.
     pub given_up: u64,
-    /// Places and transitions that were examined.
-    pub work: u64,
+    /// Transitions of automata and places to begin at that were examined.
+    pub transitions: u64,
 }
 
 impl Summary {
@@ -31,6 +31,6 @@ impl Summary {
         self.ambiguous += other.ambiguous;
         self.nowhere += other.nowhere;
         self.given_up += other.given_up;
-        self.work += other.work;
+        self.transitions += other.transitions;
     }
 }

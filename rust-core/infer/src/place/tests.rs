@@ -212,7 +212,7 @@ fn called() -> Vec<Event> {
 fn a_thread_has_a_budget() {
     let thrice = join(&[&either(), &[gap()], &either(), &[gap()], &either()]);
     let all = projected(&thrice, SETTINGS, 1).1;
-    let settings = PlacementSettings { budget: (all.work / 2, 0), ..SETTINGS };
+    let settings = PlacementSettings { budget: (all.transitions / 2, 0), ..SETTINGS };
     let some = projected(&thrice, settings, 1).1;
     assert_eq!((all.given_up, all.orphans, some.orphans), (0, 12, 12));
     assert!(some.given_up > 0 && some.ambiguous > 0, "{some:?}");
@@ -236,8 +236,8 @@ fn a_stretch_that_repeats_is_searched_once() {
     let (first, once) = projected(&round, SETTINGS, usize::MAX);
     let rounds: Vec<Event> = std::iter::repeat_n(&round, 1000).flatten().cloned().collect();
     let (all, often) = projected(&rounds, SETTINGS, usize::MAX);
-    assert!(once.work > 0);
-    assert_eq!((often.work, often.ambiguous), (once.work, 1000 * once.ambiguous));
+    assert!(once.transitions > 0);
+    assert_eq!((often.transitions, often.ambiguous), (once.transitions, 1000 * once.ambiguous));
     assert!(all.chunks(first.len()).all(|chunk| chunk == first));
 }
 
