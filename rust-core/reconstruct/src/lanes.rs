@@ -87,7 +87,7 @@ impl Lane<'_> {
                     machine.item(item);
                     // One item may yield thousands of events.
                     if machine.out.len() >= MOST {
-                        hand_on(machine, self.sink.as_deref_mut());
+                        hand_on(machine, self.sink.as_deref_mut().filter(|_| !self.enough));
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl Lane<'_> {
         self.flush();
     }
     fn flush(&mut self) {
-        hand_on(&mut self.machine, self.sink.as_deref_mut());
+        hand_on(&mut self.machine, self.sink.as_deref_mut().filter(|_| !self.enough));
         if let Some(needs) = self.needs.filter(|_| !self.enough)
             && self.sink.as_ref().is_some_and(|sink| sink.has_enough())
         {

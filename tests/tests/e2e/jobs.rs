@@ -2,6 +2,8 @@
 
 //! The output does not depend on the number of threads that decode.
 
+use std::path::Path;
+
 use jportal_tests::place;
 use jportal_tests::programs;
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
@@ -41,5 +43,26 @@ fn any_number_of_jobs_gives_the_same_bytes() {
                 assert!(run(jobs) == alone, "{command:?} differs with {jobs} jobs, of {}", capture.display());
             }
         }
+        heads_are_those_of_all_lines(&recording, capture);
     }
+}
+
+/// `print --limit` leaves out trace. What it prints of each thread must be the beginning of what
+/// is printed without a limit that matters.
+fn heads_are_those_of_all_lines(recording: &RecordedRun, capture: &Path) {
+    let print = |limit: &str| {
+        let words = ["--level", "call", "--limit", limit, "--jobs", "3"];
+        let text = recording.jportal(&["print"], capture, &words).unwrap().text();
+        let text = text.split("\nexecution ").next().unwrap_or_default();
+        format!("\n{text}").split("\nthread ").skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (whole, part) = (print("100000000"), print("30"));
+    assert_eq!(whole.len(), part.len());
+    let mut limited = 0;
+    for (whole, part) in whole.iter().zip(&part) {
+        let head = part.split("\n... limit of 30 lines").next().unwrap_or_default();
+        assert!(whole.starts_with(head), "{head}\nis not the beginning of\n{:.4000}", whole);
+        limited += usize::from(head.len() < part.len());
+    }
+    assert!(limited >= 3, "{limited} threads have more lines than the limit");
 }
