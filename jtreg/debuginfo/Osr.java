@@ -43,7 +43,6 @@
 // @debuginfo all: wrong = 0
 // @debuginfo c1,c2 at inner osr: call.right >= 1, call.right times >= 1000
 // @debuginfo c1 at outer osr: poll.good >= 1
-// @debuginfo c2 at inner osr: poll.right >= 1
 // @debuginfo tiered at inner osr: c1 call.right >= 1, c2 call.right >= 1
 public class Osr {
     static int leaf(int n) {
