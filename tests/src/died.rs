@@ -116,6 +116,7 @@ impl Death<'_> {
         let mut command = self.place.run(&self.capture(), &[]);
         command.arg("-XX:JPortalPrecision=exact");
         command.arg(format!("-XX:ErrorFile={}", self.folder.join("hs_err.log").display()));
+        command.arg(format!("-XX:ReplayDataFile={}", self.folder.join("replay.log").display()));
         command.arg(format!("-javaagent:{}=out={}", agent.display(), self.log().display()));
         command.arg("-cp").arg(programs.join("programs.jar")).args(["programs.Library", "1000000"]);
         let running = process::start(&mut command)?;
