@@ -519,7 +519,7 @@ impl EmulatedUnit {
         h.filter_high.store(high, Relaxed);
         h.finished.store(0, Relaxed);
         h.enabled.store(1, Release);
-        h.generation.fetch_add(1, AcqRel) + 1
+        h.generation.fetch_add(1, AcqRel).wrapping_add(1)
     }
 
     /// Stops tracing. Returns the command's generation. The caller must continue to drain until
@@ -527,7 +527,7 @@ impl EmulatedUnit {
     pub fn disable(&self) -> u64 {
         let h = self.header();
         h.enabled.store(0, Release);
-        h.generation.fetch_add(1, AcqRel) + 1
+        h.generation.fetch_add(1, AcqRel).wrapping_add(1)
     }
 
     /// The last command that was carried out.

@@ -90,6 +90,15 @@ fn a_disable_is_acknowledged_or_given_up() {
     assert_eq!(calls, 2, "work goes on once after the acknowledgement");
 }
 
+/// Found by fuzzing: the file of a unit may hold anything.
+#[test]
+fn the_last_generation_is_followed_by_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let unit = EmulatedUnit::create(&dir.path().join("unit"), small()).unwrap();
+    unit.header().generation.store(u64::MAX - 1, Relaxed);
+    assert_eq!((unit.enable(1, 2), unit.disable()), (u64::MAX, 0));
+}
+
 #[test]
 fn the_first_failure_is_reported() {
     let dir = tempfile::tempdir().unwrap();
