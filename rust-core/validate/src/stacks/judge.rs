@@ -13,7 +13,7 @@ use jportal_units::{MethodId, Tid, Tsc};
 use super::compare::{Compared, Comparer, Detail, Loaders, MethodNames, StackVerdict, TrueFrame, normalise};
 use super::log::{LoggedMethods, StackApi, StackLog, TakenStack};
 use super::report::{StacksReport, WrongStack, shown_taken, shown_truth};
-use crate::verify::is_probe;
+use crate::verify::{exit_of, is_log_of, is_probe};
 
 /// How the report is made.
 #[derive(Clone, Debug)]
@@ -127,16 +127,10 @@ impl StacksAnalysis {
 
     /// The lane of a thread: its own if it has a log, else that of its OS thread.
     fn lane(&self, info: &ThreadInfo) -> SharedLane {
-        let own = self.exits.iter().filter(|(tid, at)| *tid == info.tid && *at >= info.started);
-        let exit = own.map(|(_, at)| *at).min();
-        // The kernel gives a thread id to several threads in turn.
-        let fits = |l: &StackLog| {
-            l.tid == info.tid.get()
-                && l.first_tsc >= info.started.get()
-                && exit.is_none_or(|at| l.first_tsc <= at.get())
-        };
+        let exit = exit_of(&self.exits, info);
+        let is_own = |l: &StackLog| is_log_of((l.tid, l.first_tsc), info, exit, false);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = open.logs.iter().position(fits).map(|i| open.logs.remove(i));
+        let log = open.logs.iter().position(is_own).map(|i| open.logs.remove(i));
         let tid = info.tid.get();
         let known = open.lanes.iter().rev().find(|lane| locked(lane).tid == tid).map(Arc::clone);
         if let (None, Some(lane)) = (&log, known) {

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read};
 use hashbrown::HashMap;
 use serde::Serialize;
 
-use crate::verify::read_full;
+use crate::verify::{LogHeader, read_full};
 
 /// Why a log cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +130,6 @@ impl std::fmt::Debug for StackLog {
 }
 
 pub(crate) const MAGIC: [u8; 8] = *b"JPSTACK\0";
-const HEADER: usize = 32;
 const SAMPLE: usize = 40;
 const FRAME: usize = 16;
 /// More frames than a Java thread's stack can hold.
@@ -150,18 +149,15 @@ impl StackLog {
     /// # Errors
     /// [`StackLogError`].
     pub fn open(mut source: Box<dyn Read + Send>) -> Result<Self, StackLogError> {
-        let mut h = [0; HEADER];
-        source.read_exact(&mut h)?;
-        let mut found = [0; 8];
-        found.copy_from_slice(&h[..8]);
-        if found != MAGIC {
-            return Err(StackLogError::Magic { found });
+        let LogHeader { magic, version, tid, first_tsc } = LogHeader::read(&mut source)?;
+        if magic != MAGIC {
+            return Err(StackLogError::Magic { found: magic });
         }
-        if word(&h, 8) != 1 {
-            return Err(StackLogError::Version { found: word(&h, 8) });
+        if version != 1 {
+            return Err(StackLogError::Version { found: version });
         }
-        let (tid, first_tsc) = (word(&h, 12), long(&h, 24));
-        let mut log = Self { tid, first_tsc, source, offset: HEADER as u64, next: None, error: None };
+        let offset = LogHeader::SIZE as u64;
+        let mut log = Self { tid, first_tsc, source, offset, next: None, error: None };
         log.advance();
         Ok(log)
     }

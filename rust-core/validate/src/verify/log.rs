@@ -49,19 +49,14 @@ impl ProbeLog {
     /// # Errors
     /// [`LogError`].
     pub fn open(mut source: Box<dyn Read + Send>) -> Result<Self, LogError> {
-        let mut h = [0; 32];
-        source.read_exact(&mut h)?;
-        let u32_at = |i: usize| u32::from_le_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]);
-        let mut found = [0; 8];
-        found.copy_from_slice(&h[..8]);
-        if found != MAGIC {
-            return Err(LogError::Magic { found });
+        let LogHeader { magic, version, tid, first_tsc } = LogHeader::read(&mut source)?;
+        if magic != MAGIC {
+            return Err(LogError::Magic { found: magic });
         }
-        if u32_at(8) != 1 {
-            return Err(LogError::Version { found: u32_at(8) });
+        if version != 1 {
+            return Err(LogError::Version { found: version });
         }
-        let first_tsc = u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32;
-        Ok(Self { tid: u32_at(12), first_tsc, source, done: false })
+        Ok(Self { tid, first_tsc, source, done: false })
     }
 
     /// Appends up to `most` ids; fewer only at the end of the log.
@@ -90,6 +85,31 @@ impl ProbeLog {
     /// Whether all ids were read.
     pub const fn is_done(&self) -> bool {
         self.done
+    }
+}
+
+/// The header of a thread's log, which the logs of probes and of stacks share.
+pub(crate) struct LogHeader {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    /// OS thread id.
+    pub(crate) tid: u32,
+    /// TSC at the thread's first call of `Probe.hit`.
+    pub(crate) first_tsc: u64,
+}
+
+impl LogHeader {
+    /// Size in bytes.
+    pub(crate) const SIZE: usize = 32;
+    /// Reads the header, and checks nothing.
+    pub(crate) fn read(source: &mut impl Read) -> io::Result<Self> {
+        let mut h = [0; Self::SIZE];
+        source.read_exact(&mut h)?;
+        let u32_at = |i: usize| u32::from_le_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+        let mut magic = [0; 8];
+        magic.copy_from_slice(&h[..8]);
+        let first_tsc = u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32;
+        Ok(Self { magic, version: u32_at(8), tid: u32_at(12), first_tsc })
     }
 }
 

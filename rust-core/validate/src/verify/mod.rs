@@ -26,8 +26,8 @@ use crate::circumstance::{
     unresolved_groups, unresolved_text,
 };
 use align::{Aligner, AlignmentFigures, Disagreement};
-pub(crate) use log::read_full;
 pub use log::{LogError, ProbeLog};
+pub(crate) use log::{LogHeader, read_full};
 pub use probes::Probes;
 pub(crate) use probes::is_probe;
 use probes::{HitFinder, Passed};
@@ -197,6 +197,27 @@ struct LaneAssignment {
     lanes: Vec<(u32, SharedLane)>,
 }
 
+/// When the thread ended, by the ends that the VM recorded; `None` if it was still running at the
+/// end of the recording.
+pub(crate) fn exit_of(exits: &[(Tid, Tsc)], info: &ThreadInfo) -> Option<Tsc> {
+    let own = exits.iter().filter(|(tid, at)| *tid == info.tid && *at >= info.started);
+    own.map(|(_, at)| *at).min()
+}
+
+/// Whether a log, by its thread id and first time, is of the thread: begun within the thread's
+/// life, or before the recording of it if `part`. The kernel gives a thread id to several threads
+/// in turn.
+pub(crate) fn is_log_of(
+    (tid, first_tsc): (u32, u64),
+    info: &ThreadInfo,
+    exit: Option<Tsc>,
+    part: bool,
+) -> bool {
+    tid == info.tid.get()
+        && (part || first_tsc >= info.started.get())
+        && exit.is_none_or(|at| first_tsc <= at.get())
+}
+
 impl Verifier {
     /// `logs`: all logs of the run. `exits`: the ends of threads, as the VM recorded them.
     pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
@@ -213,26 +234,12 @@ impl Verifier {
         Self { part: true, ..self }
     }
 
-    /// When the thread ended; `None` if it was still running at the end of the recording.
-    fn exit_of(&self, info: &ThreadInfo) -> Option<Tsc> {
-        let own = self.exits.iter().filter(|(tid, at)| *tid == info.tid && *at >= info.started);
-        own.map(|(_, at)| *at).min()
-    }
-    /// The log of a thread: same tid, begun within the thread's life. The kernel gives a thread
-    /// id to several threads in turn.
-    fn claim(&self, logs: &mut Vec<ProbeLog>, info: &ThreadInfo, exit: Option<Tsc>) -> Option<ProbeLog> {
-        let fits = |l: &ProbeLog| {
-            l.tid == info.tid.get()
-                && (self.part || l.first_tsc >= info.started.get())
-                && exit.is_none_or(|at| l.first_tsc <= at.get())
-        };
-        logs.iter().position(fits).map(|i| logs.remove(i))
-    }
     /// The lane of a thread: its own if it has a log, else that of its OS thread.
     fn lane(&self, info: &ThreadInfo) -> SharedLane {
-        let exit = self.exit_of(info);
+        let exit = exit_of(&self.exits, info);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = self.claim(&mut open.logs, info, exit);
+        let is_own = |l: &ProbeLog| is_log_of((l.tid, l.first_tsc), info, exit, self.part);
+        let log = open.logs.iter().position(is_own).map(|i| open.logs.remove(i));
         let tid = info.tid.get();
         let known = open.lanes.iter().rev().find(|(t, _)| *t == tid).map(|(_, lane)| Arc::clone(lane));
         if let (None, Some(lane)) = (&log, known) {
