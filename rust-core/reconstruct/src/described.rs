@@ -78,6 +78,7 @@ fn time_at(bytes: &[u8], near: Tsc) -> Option<Tsc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::stretch;
     use jportal_capture::schema::{MethodFreed, Record, Stamped};
     use jportal_capture::{CaptureWriter, Counter, Header, encode_frame};
     use jportal_pt_packet::Encoder;
@@ -105,20 +106,6 @@ mod tests {
         change(w);
         let reader = CaptureReader::open(&path).unwrap();
         (dir, reader, places)
-    }
-
-    fn stretch(from: u64, to: u64, closed: u64) -> Stretch {
-        Stretch {
-            core: Core(0),
-            tid: jportal_units::Tid(1),
-            from: StreamOffset(from),
-            to: StreamOffset(to),
-            closed: Tsc(closed),
-            switched_in: None,
-            truncated: false,
-            came: None,
-            blind: None,
-        }
     }
 
     #[test]
@@ -154,13 +141,13 @@ mod tests {
         let end = |stretches: &[Stretch], until| {
             decodable(&reader, Core(0), stretches, Tsc(until)).unwrap().map(|end| end.0)
         };
-        let one = [stretch(0, len, 2050)];
+        let one = [stretch(1, 0, len, 2050)];
         assert_eq!(end(&one, 1234), Some(places[11]));
         assert_eq!(end(&one, 2040), Some(places[19]));
         assert_eq!(end(&one, 2050), None);
         // Nothing in the stretch is known to be early enough.
         assert_eq!(end(&one, 50), Some(0));
-        let two = [stretch(0, places[10], 1050), stretch(places[10], len, 2050)];
+        let two = [stretch(1, 0, places[10], 1050), stretch(1, places[10], len, 2050)];
         assert_eq!(end(&two, 1060), Some(places[10]));
         assert_eq!(end(&two, 1340), Some(places[12]));
     }

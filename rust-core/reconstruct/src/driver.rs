@@ -16,6 +16,7 @@ use crate::machine::Shared;
 use crate::needs::Needs;
 use crate::recording::{Recording, Turn};
 use crate::states::StateObservers;
+use crate::stretches::Stretch;
 use crate::summary::{DecodeSummary, MachineTotals};
 use crate::watch::Watcher;
 use jportal_capture::header::sources;
@@ -106,7 +107,8 @@ pub(crate) fn decode_watched(
     shared.automatic = !reference;
     let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
     let leaves_out = options.leave_out && watcher.is_none() && options.observers.is_none();
-    let needs = leaves_out.then(|| Needs::new(&recording.stretches_in_order(), &recording.image().threads));
+    let order = &recording.stretches_in_order();
+    let needs = leaves_out.then(|| Needs::new(order, &recording.image().threads));
     let needs = needs.as_ref();
     let lanes = lanes.observed_by(options.observers.as_deref()).reporting_to(needs);
     let jobs = if reference { 1 } else { options.jobs() };
@@ -116,7 +118,9 @@ pub(crate) fn decode_watched(
         MachineDecoder::Own | MachineDecoder::Reference => None,
     };
     if let Some(send) = ahead {
-        return decode_ahead(recording, send, watcher, |crew| route(recording, lanes, crew, progress));
+        return decode_ahead(recording, send, watcher, |crew| {
+            route((recording, order), lanes, crew, progress)
+        });
     }
     let mut turns = recording.turns();
     let mut stream = |core: Core| {
@@ -126,7 +130,7 @@ pub(crate) fn decode_watched(
     if jobs == 1 || watcher.is_some() {
         let source = |core: Core| (core.0, BatchSource::Stream(Box::new(stream(core))));
         let mut crew = Alone::new(recording.cores().map(source).collect(), watcher);
-        return route(recording, lanes, &mut crew, progress);
+        return route((recording, order), lanes, &mut crew, progress);
     }
     let workers = Workers::new(recording.cores().map(|core| (core, stream(core))).collect());
     std::thread::scope(|scope| {
@@ -135,7 +139,7 @@ pub(crate) fn decode_watched(
         for _ in 0..jobs {
             scope.spawn(|| workers.run());
         }
-        route(recording, lanes, &mut pool, progress)
+        route((recording, order), lanes, &mut pool, progress)
     })
 }
 
@@ -170,18 +174,17 @@ fn decode_ahead<'a, T>(
     })
 }
 
-/// Passes the stretches of all cores to the lanes of their threads.
+/// Passes the stretches of all cores, which come in order, to the lanes of their threads.
 fn route<'a>(
-    recording: &Recording,
+    (recording, order): (&Recording, &[Stretch]),
     mut lanes: Lanes<'a, '_>,
     crew: &mut impl Crew<'a>,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
-    let order = recording.stretches_in_order();
-    let mut unseen = recording.unseen(&order).into_iter().peekable();
+    let mut unseen = recording.unseen(order).into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     let mut totals = MachineTotals::default();
-    let (mut done, mut left_out) = (0, 0);
+    let mut done = 0;
     for (number, stretch) in order.iter().enumerate() {
         let lane = lanes.of(stretch, crew);
         while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
@@ -190,9 +193,6 @@ fn route<'a>(
         while let Some(batch) = crew.batch(stretch.core)? {
             totals.add(&batch);
             let last = batch.last;
-            if batch.skipped && last {
-                left_out += stretch.to.0.saturating_sub(stretch.from.0);
-            }
             lanes.give(lane, LaneWork::Batch(*stretch, batch), crew);
             if last {
                 break;
@@ -213,5 +213,5 @@ fn route<'a>(
     let needs = lanes.needs();
     let threads = lanes.end(crew);
     let enough = needs.is_some_and(Needs::is_any);
-    Ok(DecodeSummary { enough, left_out_bytes: left_out, ..DecodeSummary::new(threads, totals, recording) })
+    Ok(DecodeSummary { enough, ..DecodeSummary::new(threads, totals, recording) })
 }

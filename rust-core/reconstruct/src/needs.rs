@@ -73,24 +73,9 @@ impl Needs {
 mod tests {
     use super::*;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
-    use jportal_units::{Core, StreamOffset};
     use jportal_vm_image::Builder;
 
-    use crate::testing::NoCode;
-
-    fn stretch(tid: u32, from: u64, to: u64, closed: u64) -> Stretch {
-        Stretch {
-            core: Core(0),
-            tid: Tid(tid),
-            from: StreamOffset(from),
-            to: StreamOffset(to),
-            closed: Tsc(closed),
-            switched_in: None,
-            truncated: false,
-            came: None,
-            blind: None,
-        }
-    }
+    use crate::testing::{NoCode, stretch};
 
     #[test]
     fn the_end_of_a_thread_is_needed_if_another_one_takes_its_os_thread() {

@@ -76,8 +76,6 @@ pub struct DecodeSummary {
     /// Some sink had enough of its thread, so that trace may have been left out
     /// ([`DecodeOptions::leave_out`](crate::DecodeOptions)). The figures cover what was decoded.
     pub enough: bool,
-    /// Bytes of PT of the stretches that were left out. It depends on the number of jobs.
-    pub left_out_bytes: u64,
 }
 
 impl DecodeSummary {
@@ -91,7 +89,6 @@ impl DecodeSummary {
             unattributed_bytes: pt_bytes.saturating_sub(attributed),
             lost_records: recording.lost_records(),
             enough: false,
-            left_out_bytes: 0,
         }
     }
     /// Contradictions between machine flow and bytecode, of all threads.
