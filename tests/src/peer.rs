@@ -416,39 +416,20 @@ fn spoiled(mut tokens: Vec<&str>, fault: Option<Fault>) -> Result<String> {
     Ok(SEQUENCE.to_owned() + &tokens.concat())
 }
 
-/// The cells of a line of comma-separated values.
-fn cells(line: &str) -> Vec<String> {
-    let mut cells = vec![String::new()];
-    let mut is_quoted = false;
-    let mut characters = line.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                cells.last_mut().expect("there is a cell").extend(characters.next());
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(String::new()),
-            c => cells.last_mut().expect("there is a cell").push(c),
-        }
-    }
-    cells
-}
-
 /// A method of a block trace: the rows of its start, end and exceptional end, then of its blocks.
 struct BlockRows([String; 3], Vec<String>);
 
 /// By number of the method; `None` for methods of hidden classes.
 fn block_rows(folder: &Path) -> Result<Vec<Option<BlockRows>>> {
-    let table = std::fs::read_to_string(folder.join("methods.csv"))?;
-    let mut lines = table.lines();
-    let columns = cells(lines.next().ok_or("methods.csv is empty")?);
+    let mut table = csv::Reader::from_path(folder.join("methods.csv"))?;
+    let columns = table.headers()?.clone();
     let at = |name: &str| columns.iter().position(|c| c == name).ok_or_else(|| format!("no column {name}"));
     let (number, class, name) = (at("method")?, at("class")?, at("name")?);
     let (descriptor, blocks) = (at("descriptor")?, at("blocks")?);
     let mut methods = Vec::new();
-    for line in lines {
-        let cells = cells(line);
-        if cells[number] != methods.len().to_string() {
+    for cells in table.records() {
+        let cells = cells?;
+        if cells[number] != *methods.len().to_string() {
             return Err(format!("methods.csv has no method {}", methods.len()).into());
         }
         let row = |kind: &str, bci: &str| {
