@@ -8,13 +8,11 @@ import org.objectweb.asm.tree.InsnList;
 
 /** Mode {@code jbi}: starts, ends and blocks. */
 final class EventProbes extends Probes {
-    private final Code code;
     private final Shape shape;
     private final int id;
 
     EventProbes(Code code, Shape shape, int id) {
         super(code);
-        this.code = code;
         this.shape = shape;
         this.id = id;
     }

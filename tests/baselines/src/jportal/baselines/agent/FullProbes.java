@@ -9,12 +9,10 @@ import org.objectweb.asm.tree.InsnList;
 
 /** Mode {@code fi}: a token for each site and for each exception that leaves a method. */
 final class FullProbes extends Probes {
-    private final Code code;
     private final Plan.Rows rows;
 
     FullProbes(Code code, Plan.Rows rows) {
         super(code);
-        this.code = code;
         this.rows = rows;
     }
 

@@ -11,12 +11,10 @@ import org.objectweb.asm.tree.InsnList;
 final class HotProbes extends Probes {
     private static final String HOT = "jportal/baselines/Hot";
 
-    private final Code code;
     private final int id;
 
     HotProbes(Code code, int id) {
         super(code);
-        this.code = code;
         this.id = id;
     }
 

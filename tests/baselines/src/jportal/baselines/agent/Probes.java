@@ -18,10 +18,13 @@ abstract class Probes {
     /** Words of the operand stack that probes may use. */
     static final int STACK = 8;
 
+    final Code code;
+
     /** First of the local variables that the mode adds. */
     final int local;
 
     Probes(Code code) {
+        this.code = code;
         local = code.method.maxLocals;
     }
 

@@ -12,13 +12,11 @@ import org.objectweb.asm.tree.InsnList;
 final class TokenProbes extends Probes {
     private static final String TOKENS = "jportal/baselines/Tokens";
 
-    private final Code code;
     private final Plan.Rows rows;
     private final boolean implicit;
 
     TokenProbes(Code code, Plan.Rows rows) {
         super(code);
-        this.code = code;
         this.rows = rows;
         implicit = code.method.name.equals("<clinit>");
     }

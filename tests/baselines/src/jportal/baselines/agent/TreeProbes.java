@@ -8,13 +8,11 @@ import org.objectweb.asm.tree.InsnList;
 
 /** Mode {@code jp}: nodes of the call tree, with bytecodes by both of JP's block analyses. */
 final class TreeProbes extends Probes {
-    private final Code code;
     private final Shape shape;
     private final int id;
 
     TreeProbes(Code code, Shape shape, int id) {
         super(code);
-        this.code = code;
         this.shape = shape;
         this.id = id;
     }

@@ -8,13 +8,11 @@ import org.objectweb.asm.tree.InsnList;
 
 /** Mode {@code cf}: a word for each way out of a block, but where only one is possible. */
 final class WayProbes extends Probes {
-    private final Code code;
     private final Shape shape;
     private final int id;
 
     WayProbes(Code code, Shape shape, int id) {
         super(code);
-        this.code = code;
         this.shape = shape;
         this.id = id;
     }
