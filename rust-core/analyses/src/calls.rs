@@ -217,6 +217,9 @@ impl Analysis for CallsAnalysis {
         }
         self.hidden.merge(thread.follower.end());
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }
 
 impl Calls {

@@ -225,6 +225,9 @@ impl Analysis for HotAnalysis {
         self.counts.iter_mut().zip(&thread.counts).for_each(|(a, b)| a.merge(b));
         self.hidden.merge(thread.follower.end());
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }
 
 impl HotMethods {

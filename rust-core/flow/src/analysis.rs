@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::{Event, FlowConsumer, FlowSink, ThreadInfo};
 
@@ -21,7 +21,9 @@ pub enum Enough {
 ///
 /// The flow of each thread has a state of its own. The driver may run the flows of several
 /// threads at the same time, so the states share nothing but `&self`. When the decode has ended,
-/// the states are merged, in order of the threads' start.
+/// the states are merged, in order of the threads' start. An analysis whose states may be merged
+/// in any order [says so](Analysis::merges_in_any_order), and gets each state as soon as its thread
+/// has ended. Its memory then grows with the threads that live at the same time.
 ///
 /// An analysis sees no files and no threads of the operating system.
 ///
@@ -75,6 +77,11 @@ pub trait Analysis: Send + Sync + 'static {
     fn takes_code(&self) -> bool {
         false
     }
+
+    /// Whether the answer does not depend on the order in which states are merged, as with sums.
+    fn merges_in_any_order(&self) -> bool {
+        false
+    }
 }
 
 /// The state of an analysis for one thread, with what it said last.
@@ -122,6 +129,9 @@ impl<A: Analysis, B: Analysis> Analysis for (A, B) {
     fn takes_code(&self) -> bool {
         self.0.takes_code() || self.1.takes_code()
     }
+    fn merges_in_any_order(&self) -> bool {
+        self.0.merges_in_any_order() && self.1.merges_in_any_order()
+    }
 }
 
 /// An analysis that may be absent. The absent one needs no events.
@@ -148,6 +158,9 @@ impl<A: Analysis> Analysis for Option<A> {
     fn takes_code(&self) -> bool {
         self.as_ref().is_some_and(Analysis::takes_code)
     }
+    fn merges_in_any_order(&self) -> bool {
+        self.as_ref().is_none_or(Analysis::merges_in_any_order)
+    }
 }
 
 /// Wants no event of the flow, for a run beside which something else looks at the decode. It takes
@@ -164,6 +177,9 @@ impl Analysis for SingleBytecodes {
     fn merge(&mut self, (): ()) {}
     fn takes_runs(&self) -> bool {
         false
+    }
+    fn merges_in_any_order(&self) -> bool {
+        true
     }
 }
 
@@ -191,17 +207,39 @@ pub fn run_on<A: Analysis, T>(
         threads: AtomicUsize::new(threads.unwrap_or(usize::MAX)),
         all: AtomicBool::new(true),
     });
-    let mut consumer = Consumer { analysis: Arc::new(analysis), begun: 0, ended: Arc::default(), wanted };
+    let shared = Arc::new(SharedAnalysis { analysis: RwLock::new(analysis), ended: Mutex::default() });
+    let mut consumer = Consumer { shared, begun: 0, wanted };
     let result = producer(&mut consumer);
-    let mut analysis = Arc::into_inner(consumer.analysis).expect("no sink outlives the producer");
-    let mut ended = std::mem::take(&mut *consumer.ended.lock().unwrap_or_else(PoisonError::into_inner));
+    let shared = Arc::into_inner(consumer.shared).expect("no sink outlives the producer");
+    let SharedAnalysis { analysis, ended } = shared;
+    let mut analysis = analysis.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     ended.sort_by_key(|(number, info, _)| (info.started, info.tid, *number));
     ended.into_iter().for_each(|(.., state)| analysis.merge(state));
     (analysis, result)
 }
 
-/// Threads whose flow has ended: number of the sink, thread, state.
-type Ended<T> = Arc<Mutex<Vec<(usize, ThreadInfo, T)>>>;
+/// An analysis, and the states that it has not merged.
+struct SharedAnalysis<A: Analysis> {
+    /// Written only to merge a state.
+    analysis: RwLock<A>,
+    /// Threads whose flow has ended: number of the sink, thread, state.
+    ended: Mutex<Vec<(usize, ThreadInfo, A::Thread)>>,
+}
+
+impl<A: Analysis> SharedAnalysis<A> {
+    fn read(&self) -> RwLockReadGuard<'_, A> {
+        // An analysis that panics while it merges ends the decode: the driver passes the panic on.
+        self.analysis.read().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn end(&self, number: usize, info: ThreadInfo, state: A::Thread) {
+        if self.read().merges_in_any_order() {
+            self.analysis.write().unwrap_or_else(PoisonError::into_inner).merge(state);
+        } else {
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).push((number, info, state));
+        }
+    }
+}
 
 /// What an analysis still needs.
 struct Wanted {
@@ -221,9 +259,8 @@ impl Wanted {
 
 /// Passes flows to an analysis.
 struct Consumer<A: Analysis> {
-    analysis: Arc<A>,
+    shared: Arc<SharedAnalysis<A>>,
     begun: usize,
-    ended: Ended<A::Thread>,
     wanted: Arc<Wanted>,
 }
 
@@ -232,19 +269,18 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
         let number = self.begun;
         self.begun += 1;
         Box::new(MemberSink {
-            analysis: Arc::clone(&self.analysis),
             number,
             info: info.clone(),
-            member: begin(&*self.analysis, info),
-            ended: Arc::clone(&self.ended),
+            member: begin(&*self.shared.read(), info),
+            shared: Arc::clone(&self.shared),
             wanted: Arc::clone(&self.wanted),
         })
     }
     fn takes_runs(&self) -> bool {
-        self.analysis.takes_runs()
+        self.shared.read().takes_runs()
     }
     fn takes_code(&self) -> bool {
-        self.analysis.takes_code()
+        self.shared.read().takes_code()
     }
     fn has_enough(&self) -> bool {
         !self.wanted.all.load(Ordering::Relaxed)
@@ -253,18 +289,17 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
 
 /// One thread of a [`Consumer`].
 struct MemberSink<A: Analysis> {
-    analysis: Arc<A>,
+    shared: Arc<SharedAnalysis<A>>,
     number: usize,
     info: ThreadInfo,
     member: Member<A::Thread>,
-    ended: Ended<A::Thread>,
     wanted: Arc<Wanted>,
 }
 
 impl<A: Analysis> FlowSink for MemberSink<A> {
     fn events(&mut self, events: &[Event]) {
         if self.member.enough.is_none() {
-            pass(&*self.analysis, &mut self.member, events);
+            pass(&*self.shared.read(), &mut self.member, events);
             if let Some(enough) = self.member.enough {
                 self.wanted.has_enough(enough);
             }
@@ -274,8 +309,7 @@ impl<A: Analysis> FlowSink for MemberSink<A> {
         self.member.enough.is_some()
     }
     fn end(self: Box<Self>) {
-        let ended = (self.number, self.info, self.member.state);
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+        self.shared.end(self.number, self.info, self.member.state);
     }
 }
 
@@ -327,6 +361,77 @@ mod tests {
             sinks.into_iter().for_each(|sink| sink.end());
         });
         assert_eq!(times.0, [[2], [3], [1]]);
+    }
+
+    /// Counts events; the states that are alive at the same time.
+    #[derive(Default)]
+    struct LiveStates(u64, Arc<AtomicUsize>);
+    struct LiveState(u64, Arc<AtomicUsize>);
+
+    impl Drop for LiveState {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Analysis for LiveStates {
+        type Thread = LiveState;
+        fn begin(&self, _: &ThreadInfo) -> LiveState {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            LiveState(0, Arc::clone(&self.1))
+        }
+        fn events(&self, state: &mut LiveState, events: &[Event]) -> ControlFlow<Enough> {
+            state.0 += events.len() as u64;
+            ControlFlow::Continue(())
+        }
+        fn merge(&mut self, state: LiveState) {
+            self.0 += state.0;
+        }
+        fn merges_in_any_order(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_state_of_sums_does_not_outlive_its_thread() {
+        let (counted, live) = run((LiveStates::default(), LiveStates::default()), |to| {
+            let mut first = to.thread(&thread(1));
+            first.events(&at(1));
+            for tid in 2..50 {
+                let mut sink = to.thread(&thread(tid));
+                sink.events(&at(1));
+                sink.end();
+            }
+            first.events(&at(2));
+            let live = first.has_enough();
+            first.end();
+            live
+        });
+        assert!(!live);
+        assert_eq!((counted.0.0, counted.1.0), (50, 50));
+        let states = Arc::clone(&counted.0.1);
+        let (_, most) = run(counted.0, |to| {
+            let most = |tid| {
+                let sink = to.thread(&thread(tid));
+                let live = states.load(Ordering::Relaxed);
+                sink.end();
+                live
+            };
+            (1..9).map(most).max()
+        });
+        assert_eq!(most, Some(1));
+        // Beside an analysis that needs the order, states wait.
+        let (both, ()) = run((LiveStates::default(), KeptTimes::default()), |to| {
+            [30, 10]
+                .map(|started| to.thread(&ThreadInfo { started: Tsc(started), ..thread(started as u32) }))
+                .into_iter()
+                .zip(1..)
+                .for_each(|(mut sink, time)| {
+                    sink.events(&at(time));
+                    sink.end();
+                });
+        });
+        assert_eq!((both.0.0, both.1.0), (2, vec![vec![2], vec![1]]));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) enum LaneWork {
     Batch(Stretch, Batch),
     /// The thread may have run where records are missing.
     Blind(Blind),
+    /// There is no more work: the flow ends.
+    End,
 }
 
 impl LaneWork {
@@ -34,14 +36,14 @@ impl LaneWork {
                 items.clear();
                 Some((core, items))
             }
-            Self::Blind(_) => None,
+            Self::Blind(_) | Self::End => None,
         }
     }
     /// What it counts for where the work under way is bounded.
     fn weight(&self) -> usize {
         match self {
             Self::Batch(_, batch) => batch.weight(),
-            Self::Blind(_) => 1,
+            Self::Blind(_) | Self::End => 1,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! the lanes. Memory is bounded by the batches in transit, whatever the length of the trace.
 
 use crate::batch::{self, Batch, CoreStream};
+use crate::blind::Unseen;
 use crate::crew::{Alone, BatchSource, Crew, LaneWork, Pool, Workers};
 use crate::error::Error;
 use crate::lanes::Lanes;
@@ -19,6 +20,7 @@ use crate::states::StateObservers;
 use crate::stretches::Stretch;
 use crate::summary::{DecodeSummary, MachineTotals};
 use crate::watch::Watcher;
+use hashbrown::HashMap;
 use jportal_capture::header::sources;
 use jportal_flow::{FlowConsumer, Sender};
 use jportal_units::{Core, Tid, Tsc};
@@ -163,7 +165,7 @@ fn decode_ahead<'a, T>(
     const AHEAD: usize = 1 << 18;
     let mut turns = recording.turns();
     std::thread::scope(|scope| {
-        let mut sources = hashbrown::HashMap::new();
+        let mut sources = HashMap::new();
         for core in recording.cores() {
             let (sender, receiver) = jportal_flow::bounded(AHEAD);
             let turns = turns.remove(&core.0).unwrap_or_default();
@@ -174,6 +176,16 @@ fn decode_ahead<'a, T>(
     })
 }
 
+/// By OS thread id: the number of the last stretch, after which the recording says nothing more
+/// of the OS thread. Threads of which it does are left out.
+fn last_stretches(order: &[Stretch], unseen: &[Unseen]) -> HashMap<u32, usize> {
+    let mut lasts: HashMap<u32, usize> = order.iter().zip(0..).map(|(s, n)| (s.tid.0, n)).collect();
+    for unseen in unseen.iter().filter(|u| u.before.is_none()) {
+        lasts.remove(&unseen.tid.0);
+    }
+    lasts
+}
+
 /// Passes the stretches of all cores, which come in order, to the lanes of their threads.
 fn route<'a>(
     (recording, order): (&Recording, &[Stretch]),
@@ -181,7 +193,9 @@ fn route<'a>(
     crew: &mut impl Crew<'a>,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
-    let mut unseen = recording.unseen(order).into_iter().peekable();
+    let unseen = recording.unseen(order);
+    let lasts = last_stretches(order, &unseen);
+    let mut unseen = unseen.into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     let mut totals = MachineTotals::default();
     let mut done = 0;
@@ -201,6 +215,9 @@ fn route<'a>(
         let bytes = stretch.to.0.saturating_sub(stretch.from.0);
         done += bytes;
         lanes.add_bytes(lane, bytes);
+        if lasts.get(&stretch.tid.0) == Some(&number) {
+            lanes.end_all_of(stretch.tid, crew);
+        }
         progress(done, total);
         if lanes.have_enough() || crew.has_enough() {
             break;
@@ -214,4 +231,21 @@ fn route<'a>(
     let threads = lanes.end(crew);
     let enough = needs.is_some_and(Needs::is_any);
     Ok(DecodeSummary { enough, ..DecodeSummary::new(threads, totals, recording) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stretches::Blind;
+    use crate::testing::stretch;
+    use jportal_units::StreamOffset;
+
+    #[test]
+    fn an_os_thread_ends_after_its_last_stretch_unless_more_is_said_of_it() {
+        let order = [7, 8, 7, 9, 8, 9].map(|tid| stretch(tid, 0, 1, 50));
+        let blind = Blind { core: Core(0), offset: StreamOffset(0), since: Tsc(1), until: Tsc(2) };
+        let unseen = |tid, before| Unseen { tid: Tid(tid), before, blind };
+        let lasts = last_stretches(&order, &[unseen(7, Some(2)), unseen(9, None)]);
+        assert_eq!(lasts, [(7, 2), (8, 4)].into_iter().collect());
+    }
 }

@@ -5,7 +5,7 @@
 use crate::automaton::Automaton;
 use crate::batch::Batch;
 use crate::crew::{Crew, LaneWork};
-use crate::machine::{Machine, Shared, StreamPlace};
+use crate::machine::{Machine, Shared, StreamPlace, ThreadCounters};
 use crate::needs::Needs;
 use crate::states::{StateObservers, States};
 use crate::stretches::{Blind, Stretch};
@@ -21,8 +21,17 @@ const FLUSH: usize = 2048;
 /// The number of events that may wait for the end of a batch.
 const MOST: usize = 1 << 16;
 
-/// One thread's machine with its sink.
+/// One thread's flow, and what is left of it after its end.
 pub(crate) struct Lane<'a> {
+    info: ThreadInfo,
+    /// `None` after its end.
+    flow: Option<Box<LaneFlow<'a>>>,
+    /// The machine's counters at the end.
+    counters: ThreadCounters,
+}
+
+/// One thread's machine with its sink.
+struct LaneFlow<'a> {
     machine: Machine<'a>,
     sink: Option<Box<dyn FlowSink + Send>>,
     info: ThreadInfo,
@@ -56,19 +65,41 @@ impl Lane<'_> {
         automaton: &mut Box<Automaton>,
         watcher: Option<&mut Watcher>,
     ) {
+        match (work, &mut self.flow) {
+            (LaneWork::End, _) => self.end_flow(),
+            (_, Some(flow)) => flow.work(work, automaton, watcher),
+            (_, None) => debug_assert!(false, "work after the end"),
+        }
+    }
+    /// Whether the thread has open frames.
+    pub(crate) fn has_open_frames(&self) -> bool {
+        self.flow.as_ref().is_some_and(|flow| !flow.machine.stack.is_empty())
+    }
+    fn end_flow(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            self.counters = flow.end();
+        }
+    }
+    /// Ends the flow unless it has ended. `pt_bytes`: the bytes of PT that were recorded for the
+    /// thread.
+    fn end(mut self, pt_bytes: u64) -> ThreadSummary {
+        self.end_flow();
+        ThreadSummary { info: self.info, counters: self.counters, pt_bytes }
+    }
+}
+
+impl LaneFlow<'_> {
+    fn work(&mut self, work: &LaneWork, automaton: &mut Box<Automaton>, watcher: Option<&mut Watcher>) {
         std::mem::swap(&mut self.machine.automaton, automaton);
         match work {
             LaneWork::Batch(stretch, batch) if batch.skipped => self.skip(stretch),
             LaneWork::Batch(stretch, batch) => self.take(stretch, batch, watcher),
             LaneWork::Blind(blind) => self.blind(blind),
+            LaneWork::End => {}
         }
         // States have no meaning without their automaton.
         self.machine.unfold();
         std::mem::swap(&mut self.machine.automaton, automaton);
-    }
-    /// Whether the thread has open frames.
-    pub(crate) fn has_open_frames(&self) -> bool {
-        !self.machine.stack.is_empty()
     }
     /// A stretch was left out because the sink has enough: which frames are open is not known.
     fn skip(&mut self, stretch: &Stretch) {
@@ -127,8 +158,7 @@ impl Lane<'_> {
             needs.has_enough(self.info.tid, self.info.started);
         }
     }
-    /// Ends the flow. `pt_bytes`: the bytes of PT that were recorded for the thread.
-    fn end(mut self, pt_bytes: u64) -> ThreadSummary {
+    fn end(mut self) -> ThreadCounters {
         self.machine.finish();
         self.flush();
         if let Some(states) = self.machine.states.take() {
@@ -137,7 +167,7 @@ impl Lane<'_> {
         if let Some(sink) = self.sink.take() {
             sink.end();
         }
-        ThreadSummary { info: self.info, counters: self.machine.counters, pt_bytes }
+        self.machine.counters
     }
 }
 
@@ -159,6 +189,8 @@ pub(crate) struct Lanes<'a, 'c> {
     known: Vec<LaneFacts>,
     /// The numbers of the lanes by OS thread id and start, because the OS reuses ids.
     numbers: HashMap<(u32, u64), usize>,
+    /// The numbers of the lanes that have not ended, by OS thread id.
+    open: HashMap<u32, Vec<usize>>,
     /// When each core's last stretch was closed.
     closed: HashMap<u32, Tsc>,
 }
@@ -170,8 +202,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         only: Option<&'c [(Tid, Tsc)]>,
         consumer: &'c mut dyn FlowConsumer,
     ) -> Self {
-        let (known, numbers, closed) = Default::default();
-        Self { shared, only, consumer, observers: None, needs: None, known, numbers, closed }
+        let (known, numbers, open, closed) = Default::default();
+        Self { shared, only, consumer, observers: None, needs: None, known, numbers, open, closed }
     }
     /// The same, with observers of the compiled code of the consumer's threads.
     pub(crate) fn observed_by(self, observers: Option<&'c dyn StateObservers>) -> Self {
@@ -215,6 +247,13 @@ impl<'a, 'c> Lanes<'a, 'c> {
             crew.give(lane, work);
         }
     }
+    /// Ends the lanes of all threads that used an OS thread. They get no work after this. What a
+    /// lane keeps then does not depend on its trace, nor on the program.
+    pub(crate) fn end_all_of(&mut self, tid: Tid, crew: &mut impl Crew<'a>) {
+        for lane in self.open.remove(&tid.0).into_iter().flatten() {
+            crew.give(lane, LaneWork::End);
+        }
+    }
     /// Counts bytes of PT that were recorded for the lane's thread.
     pub(crate) fn add_bytes(&mut self, lane: usize, bytes: u64) {
         self.known[lane].pt_bytes += bytes;
@@ -233,7 +272,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
             machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, needed });
-            crew.add(Lane { machine, sink, info, enough: false, needs: self.needs, cut: false });
+            self.open.entry(info.tid.0).or_default().push(number);
+            let (thread, needs) = (info.clone(), self.needs);
+            let flow = LaneFlow { machine, sink, info: thread, enough: false, needs, cut: false };
+            crew.add(Lane { info, flow: Some(Box::new(flow)), counters: ThreadCounters::default() });
         }
         number
     }
@@ -246,8 +288,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         let lane = *self.numbers.get(&(info.tid.0, span.started.0))?;
         crew.has_open_frames(lane).then_some(lane)
     }
-    /// Ends all flows, in order of the threads' start, which is also the order of the
-    /// summaries.
+    /// Ends the flows that have not ended, in order of the threads' start, which is also the order
+    /// of the summaries.
     pub(crate) fn end(self, crew: &mut impl Crew<'a>) -> Vec<ThreadSummary> {
         let mut all: Vec<(Lane<'_>, u64)> =
             crew.finish().into_iter().zip(self.known.iter().map(|k| k.pt_bytes)).collect();
@@ -416,34 +458,35 @@ mod tests {
         };
         let open = Frame::Upcall { outcome: Default::default(), throwing: false };
         let first = lanes.of(&stretch(110), &mut crew);
-        crew.lane_mut(first).machine.stack.push(open);
+        crew.lane_mut(first).flow.as_mut().unwrap().machine.stack.push(open);
         // By time, the next stretch belongs to `DestroyJavaVM` entirely.
         assert_eq!(lanes.of(&stretch(150), &mut crew), first);
         assert_eq!(crew.lane_mut(first).info.name, "main");
-        crew.lane_mut(first).machine.stack.clear();
+        crew.lane_mut(first).flow.as_mut().unwrap().machine.stack.clear();
         let second = lanes.of(&stretch(160), &mut crew);
         assert_eq!(crew.lane_mut(second).info.name, "DestroyJavaVM");
         // A thread that has begun stays.
         assert_eq!(lanes.of(&stretch(170), &mut crew), second);
     }
 
+    /// Notes the threads whose flows have ended.
+    #[derive(Default)]
+    struct EndOrder(Arc<Mutex<Vec<u32>>>);
+    struct EndRecorder(u32, Arc<Mutex<Vec<u32>>>);
+    impl FlowSink for EndRecorder {
+        fn events(&mut self, _: &[Event]) {}
+        fn end(self: Box<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+    impl FlowConsumer for EndOrder {
+        fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+            Box::new(EndRecorder(info.tid.0, Arc::clone(&self.0)))
+        }
+    }
+
     #[test]
     fn flows_end_in_order_of_start() {
-        /// Notes the threads whose flows have ended.
-        #[derive(Default)]
-        struct EndOrder(Arc<Mutex<Vec<u32>>>);
-        struct EndRecorder(u32, Arc<Mutex<Vec<u32>>>);
-        impl FlowSink for EndRecorder {
-            fn events(&mut self, _: &[Event]) {}
-            fn end(self: Box<Self>) {
-                self.1.lock().unwrap().push(self.0);
-            }
-        }
-        impl FlowConsumer for EndOrder {
-            fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-                Box::new(EndRecorder(info.tid.0, Arc::clone(&self.0)))
-            }
-        }
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
@@ -458,6 +501,48 @@ mod tests {
         let expected = [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, MAIN, 9];
         assert_eq!(*ends.0.lock().unwrap(), expected);
         assert_eq!(summaries.iter().map(|s| s.info.tid.0).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_flow_ends_with_the_last_work_of_its_os_thread() {
+        let image = image();
+        let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let shared = Shared::new(&image, &history, Positions::Markers, false);
+        let mut ends = EndOrder::default();
+        let ended = Arc::clone(&ends.0);
+        let mut lanes = Lanes::new(&shared, None, &mut ends);
+        let workers = Workers::new(Vec::new());
+        std::thread::scope(|scope| {
+            let mut pool = Pool(&workers);
+            scope.spawn(|| workers.run());
+            // Two threads that used one OS thread, and another one.
+            let [main, other, next] =
+                [(MAIN, 50), (9, 50), (MAIN, 150)].map(|(tid, at)| lanes.at(Tid(tid), Tsc(at), &mut pool));
+            lanes.add_bytes(main, 5);
+            for (lane, offset) in [(main, 1), (other, 2), (next, 3)] {
+                lanes.give(lane, blind(offset), &mut pool);
+            }
+            lanes.end_all_of(Tid(MAIN), &mut pool);
+            // The answer comes when all work before it is done.
+            assert!(!pool.has_open_frames(main) && !pool.has_open_frames(next));
+            let mut early = ended.lock().unwrap().clone();
+            early.sort_unstable();
+            assert_eq!(early, [MAIN, MAIN]);
+            lanes.give(other, blind(4), &mut pool);
+            let summaries = lanes.end(&mut pool);
+            let all = summaries.iter().map(|s| (s.info.name.as_str(), s.pt_bytes));
+            let expected = [("main", 5), ("other", 0), ("DestroyJavaVM", 0)];
+            assert_eq!(all.collect::<Vec<_>>(), expected);
+        });
+        assert_eq!(ended.lock().unwrap().last(), Some(&9));
+        // The machine has gone, its counters stay.
+        let mut lanes = Lanes::new(&shared, None, &mut ends);
+        let mut crew = Alone::new(HashMap::new(), None);
+        let lane = lanes.at(Tid(9), Tsc(50), &mut crew);
+        crew.lane_mut(lane).flow.as_mut().unwrap().machine.counters.blocks = 3;
+        lanes.end_all_of(Tid(9), &mut crew);
+        assert!(crew.lane_mut(lane).flow.is_none());
+        assert_eq!(lanes.end(&mut crew)[0].counters.blocks, 3);
     }
 
     /// A loss of records on a core, which becomes a gap.

@@ -92,4 +92,7 @@ impl Analysis for CountsAnalysis {
         self.hidden.merge(thread.0.follower.end());
         self.table.merge(thread.0.table);
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }

@@ -159,4 +159,7 @@ impl Analysis for CoverageAnalysis {
     fn merge(&mut self, thread: CoverageThread) {
         self.counts.merge(thread);
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }

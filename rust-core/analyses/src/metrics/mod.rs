@@ -120,4 +120,7 @@ impl Analysis for MetricsAnalysis {
         self.bytecodes.merge(&thread.bytecodes);
         self.calls.merge(thread.calls);
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }

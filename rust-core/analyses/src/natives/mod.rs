@@ -156,4 +156,7 @@ impl Analysis for NativesAnalysis {
         self.counts.merge(thread.counts);
         self.hidden.merge(thread.follower.end());
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }

@@ -293,4 +293,7 @@ impl Analysis for PathsAnalysis {
         self.counts.merge(thread.counts);
         self.hidden.merge(thread.follower.end());
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }

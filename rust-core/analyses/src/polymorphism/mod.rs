@@ -222,6 +222,9 @@ impl Analysis for PolymorphismAnalysis {
         self.bytecodes.iter_mut().zip(thread.counted.bytecodes).for_each(|(a, b)| *a += b);
         self.hidden.merge(thread.follower.end());
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }
 
 /// The bci's symbolic target: `a.B.f()V`.

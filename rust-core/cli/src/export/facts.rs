@@ -74,6 +74,9 @@ impl Analysis for Executed {
             self.seen.mark(MethodId(index));
         }
     }
+    fn merges_in_any_order(&self) -> bool {
+        true
+    }
 }
 
 pub(super) fn facts(args: &StaticArgs) -> Result<CommandOutcome> {
