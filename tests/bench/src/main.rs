@@ -4,12 +4,14 @@
 //! to the VM.
 //!
 //! usage: jportal-bench decode [--json] CAPTURE...
+//!        jportal-bench jobs [--json] CAPTURE...
 //!        jportal-bench vm [--json] ROOT [ROUNDS [VM...]]
 //!
 //! `scripts/bench` makes the captures and calls both. Times are processor times, which other load
 //! on the machine affects less than elapsed time. The best of several rounds counts.
 
 mod child;
+mod jobs;
 mod native;
 mod packets;
 mod trace;
@@ -64,7 +66,7 @@ pub fn best<T>(rounds: usize, mut work: impl FnMut() -> Result<T>) -> Result<(Du
 }
 
 const USAGE: &str =
-    "usage: jportal-bench decode [--json] CAPTURE... | jportal-bench vm [--json] ROOT [ROUNDS [VM...]]";
+    "usage: jportal-bench decode|jobs [--json] CAPTURE... | jportal-bench vm [--json] ROOT [ROUNDS [VM...]]";
 
 fn main() -> Result<()> {
     let (flags, words): (Vec<String>, Vec<String>) =
@@ -82,6 +84,13 @@ fn main() -> Result<()> {
                 println!("{}", Value::Array(all));
             }
         }
+        Some(("jobs", captures)) if !captures.is_empty() => {
+            let all: Result<Vec<Value>> = captures.iter().map(|c| division(Path::new(c), json)).collect();
+            let all = all?;
+            if json {
+                println!("{}", Value::Array(all));
+            }
+        }
         Some(("vm", [root, rest @ ..])) => {
             let rounds = rest.first().map_or(Ok(5), |r| r.parse()).context(USAGE)?;
             vm_cost(&PathBuf::from(root), rounds, rest.get(1..).unwrap_or_default(), json)?;
@@ -89,6 +98,38 @@ fn main() -> Result<()> {
         _ => bail!(USAGE),
     }
     Ok(())
+}
+
+/// The command that is measured.
+fn command() -> PathBuf {
+    std::env::var_os("JPORTAL").map_or_else(|| PathBuf::from("build/bin/jportal"), PathBuf::from)
+}
+
+/// Measures how decodes of a capture divide their work over threads.
+fn division(path: &Path, json: bool) -> Result<Value> {
+    let all = jobs::measure(&command(), path)?;
+    if !json {
+        println!("{}", path.display());
+        for d in &all {
+            let [wall, sum, driver, opening, longest] =
+                [d.wall, d.sum(), d.driver, d.opening, d.longest()].map(|t| t.as_secs_f64());
+            print!("  --jobs {:<3} {wall:.1} s on the clock; processor time: {sum:.1} s in all", d.jobs);
+            if !d.workers.is_empty() {
+                let part = sum / longest;
+                print!(", longest worker {longest:.2} s (1/{part:.1}), driver {driver:.2} s");
+                print!(", of which opening {opening:.2} s");
+            }
+            println!();
+        }
+    }
+    let rows: Vec<Value> = all.iter().map(division_json).collect();
+    Ok(json!({"capture": path.display().to_string(), "jobs": rows}))
+}
+
+fn division_json(d: &jobs::Division) -> Value {
+    let workers: Vec<f64> = d.workers.iter().map(std::time::Duration::as_secs_f64).collect();
+    json!({"jobs": d.jobs, "wall_s": d.wall.as_secs_f64(), "cpu_s": d.sum().as_secs_f64(),
+        "driver_s": d.driver.as_secs_f64(), "opening_s": d.opening.as_secs_f64(), "workers_s": workers})
 }
 
 fn decode(path: &Path, json: bool) -> Result<Value> {
@@ -99,9 +140,7 @@ fn decode(path: &Path, json: bool) -> Result<Value> {
     packets::measure(&traces, &mut rows)?;
     native::measure(&recording, &traces, &mut rows)?;
     drop(traces);
-    let jportal =
-        std::env::var_os("JPORTAL").map_or_else(|| PathBuf::from("build/bin/jportal"), PathBuf::from);
-    let (contents, whole) = whole::measure(&jportal, path)?;
+    let (contents, whole) = whole::measure(&command(), path)?;
     if !json {
         print_decode(path, &rows, &contents, &whole);
     }
