@@ -17,25 +17,34 @@ const BITS: u32 = 13;
 const MOST_OUTCOMES: u8 = 6;
 /// Most blocks of a leap.
 const MOST_BLOCKS: usize = 48;
-/// Blocks kept. When there are more, all leaps are forgotten.
-const MOST_KEPT: usize = 1 << 18;
+/// Blocks kept. When there are more, all leaps are forgotten. A full table of leaps of average
+/// length has some 75,000.
+const MOST_KEPT: usize = 1 << 17;
 
-/// A block of a leap.
+/// A block of a leap, in few bytes: each core keeps 100,000 of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeapBlock {
     start: u32,
-    pub end: u32,
     code: CodeId,
+    /// At most `MAX_BLOCK + MAX_INSTRUCTION`.
+    len: u16,
     exit: Exit,
-    /// It makes a call that returns to `end`.
+    /// It makes a call that returns to its end.
     pub calls: bool,
 }
 
+const _: () = assert!(size_of::<LeapBlock>() == 12);
+
 impl LeapBlock {
+    /// Offset of the first byte after the block.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.start + u32::from(self.len)
+    }
     /// The block as an item.
     #[inline]
     pub fn item(&self) -> Item {
-        Item::Block { start: self.start, end: self.end, code: self.code, exit: self.exit }
+        Item::Block { start: self.start, end: self.end(), code: self.code, exit: self.exit }
     }
 }
 
@@ -126,13 +135,8 @@ impl Leaps {
                     _ => return None,
                 };
                 let calls = block.kind == Terminator::Call;
-                self.blocks.push(LeapBlock {
-                    start: block.start,
-                    end: block.end,
-                    code: block.code,
-                    exit,
-                    calls,
-                });
+                let len = (block.end - block.start) as u16;
+                self.blocks.push(LeapBlock { start: block.start, code: block.code, len, exit, calls });
                 indices.push(at);
                 at = Some(block.links[side]).filter(|&next| next > SCRATCH)?;
             }

@@ -47,9 +47,9 @@ impl CoreDecoder {
         if leap.calls {
             for block in blocks.iter().filter(|b| b.calls) {
                 if self.config.return_compression.is_some() {
-                    self.state.stack.push(block.end);
+                    self.state.stack.push(block.end());
                 }
-                self.state.calls.push(block.end);
+                self.state.calls.push(block.end());
             }
         }
         self.state.blocks += u64::from(leap.len);
