@@ -53,7 +53,7 @@ struct DrainLoad {
 }
 
 /// The capture, and the way in which it is written.
-enum Sink {
+enum DrainTarget {
     Turns(Turns<Option<CaptureWriter>>, Way),
     /// The end of what was reserved.
     Reserved(File, AtomicU64),
@@ -66,7 +66,7 @@ struct DrainFigures {
     longest_wait: Duration,
 }
 
-impl Sink {
+impl DrainTarget {
     fn new(path: &Path, way: Way, sealer: Sealer) -> Self {
         let mut writer = CaptureWriter::create(path).unwrap();
         writer.seal_with(sealer);
@@ -124,25 +124,27 @@ fn records() -> Vec<u8> {
 }
 
 fn run(path: &Path, way: Way, load: DrainLoad, total: u64, ring: &[u8]) -> DrainFigures {
-    let sink = Sink::new(path, way, load.sealer);
+    let target = DrainTarget::new(path, way, load.sealer);
     let pieces = total / load.threads / load.piece as u64;
-    let (barrier, over) = (Barrier::new(load.threads as usize + 1), AtomicBool::new(false));
+    let (barrier, over) = (Barrier::new(load.threads as usize), AtomicBool::new(false));
     let drain = |core: u32| {
         let mut room = vec![0; HEAD];
         barrier.wait();
+        let begin = Instant::now();
         for n in 0..pieces {
             let from = n as usize * load.piece % RING;
             room.truncate(HEAD);
             room.extend_from_slice(&ring[from..from + load.piece]);
-            sink.put(Cargo::Trace, core, n * load.piece as u64, &mut room, load.sealer);
+            target.put(Cargo::Trace, core, n * load.piece as u64, &mut room, load.sealer);
         }
+        (begin, Instant::now())
     };
     let metadata = || {
         let (mut room, mut offset, mut longest) = (records(), 0, Duration::ZERO);
         while !over.load(Relaxed) {
             std::thread::sleep(PAUSE);
             let begin = Instant::now();
-            sink.put(Cargo::Metadata, 0, offset, &mut room, load.sealer);
+            target.put(Cargo::Metadata, 0, offset, &mut room, load.sealer);
             longest = longest.max(begin.elapsed());
             offset += (room.len() - HEAD) as u64;
         }
@@ -151,14 +153,14 @@ fn run(path: &Path, way: Way, load: DrainLoad, total: u64, ring: &[u8]) -> Drain
     let (time, longest_wait) = std::thread::scope(|scope| {
         let drains: Vec<_> = (0..load.threads as u32).map(|core| scope.spawn(move || drain(core))).collect();
         let metadata = scope.spawn(metadata);
-        barrier.wait();
-        let begin = Instant::now();
-        drains.into_iter().for_each(|thread| thread.join().unwrap());
-        let time = begin.elapsed();
+        let times: Vec<_> = drains.into_iter().map(|thread| thread.join().unwrap()).collect();
         over.store(true, Relaxed);
-        (time, metadata.join().unwrap())
+        // This thread may have been the last to run on a busy machine.
+        let begin = times.iter().map(|t| t.0).min().unwrap();
+        let end = times.iter().map(|t| t.1).max().unwrap();
+        (end - begin, metadata.join().unwrap())
     });
-    drop(sink);
+    drop(target);
     let reader = CaptureReader::open(path).unwrap();
     let written: u64 = reader.cores().into_iter().map(|core| reader.pt_bytes(core)).sum();
     assert_eq!(written, pieces * load.piece as u64 * load.threads);
