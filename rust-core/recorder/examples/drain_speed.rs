@@ -8,7 +8,7 @@
 //! Each thread copies pieces out of memory, as from a ring, and writes them to one capture in
 //! `FOLDER`, `MIB` MiB in all. Three ways are compared:
 //!
-//! * *in the turn*: the checksum is computed while other threads wait, as until version 0.1;
+//! * *in the turn*: the checksum is computed while other threads wait;
 //! * *before it*: the checksum is computed before the turn, as the recorder does;
 //! * *no turns*: each thread reserves a range of the file and writes it with `pwrite(2)`. No
 //!   recorder does that: see `docs/speed.md`.

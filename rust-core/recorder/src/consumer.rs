@@ -89,8 +89,8 @@ pub(crate) fn run(session: &Session) {
     }
 }
 
-/// Moves the oldest records, at most `limit` bytes of them, into the capture with `append`. `frames`
-/// has the record boundaries of what is there. Returns whether the capture accepts more.
+/// Moves the oldest records, at most `limit` bytes of them, into the capture with `append`.
+/// `frames` has the record boundaries of what is there. Returns whether the capture accepts more.
 fn move_records(
     session: &Session,
     frames: &mut FrameTracker,
