@@ -5,13 +5,14 @@
 use std::fmt;
 
 use crate::codec::{CodecError, Source, Str, Wire};
+pub use crate::lists::index_chunk;
 
 /// First bytes of every capture.
 pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
 /// Major version of the format. A reader refuses a file with a higher one.
 pub const VERSION_MAJOR: u16 = 2;
 /// Minor version of the format. Raised for additions that older readers may skip.
-pub const VERSION_MINOR: u16 = 3;
+pub const VERSION_MINOR: u16 = 4;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
 /// Length of a chunk head.
@@ -22,6 +23,12 @@ pub const MARKER: [u8; 4] = *b"JPCH";
 pub const MAX_PAYLOAD: u32 = 64 << 20;
 /// Payload length at which the writer splits a stream into chunks.
 pub(crate) const SPLIT: usize = 4 << 20;
+/// Number of chunks that the writer lists in one index chunk.
+pub const LISTED: usize = 4096;
+/// Length of the checksum at the start of an index chunk's payload.
+pub const LIST_CRC: usize = 4;
+/// Bytes of an index chunk for each chunk that it lists: bytes 4 to 27 of the head.
+pub const LIST_ENTRY: usize = 24;
 /// [`Head::aux`] of a metadata chunk in which no record begins.
 pub const NO_RECORD: u32 = u32::MAX;
 
@@ -45,6 +52,8 @@ pub enum Kind {
     Drained,
     /// States that all metadata committed before a TSC precedes this chunk.
     Described,
+    /// The heads of the chunks since the index chunk before it.
+    Index,
     /// Written by a later version; skipped and counted.
     Unknown(u16),
 }
@@ -61,6 +70,7 @@ impl Kind {
             Self::End => 6,
             Self::Drained => 7,
             Self::Described => 8,
+            Self::Index => 9,
             Self::Unknown(code) => code,
         }
     }
@@ -75,6 +85,7 @@ impl Kind {
             6 => Self::End,
             7 => Self::Drained,
             8 => Self::Described,
+            9 => Self::Index,
             code => Self::Unknown(code),
         }
     }
@@ -89,6 +100,7 @@ impl Kind {
             Self::End => "end",
             Self::Drained => "drained",
             Self::Described => "described",
+            Self::Index => "index",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -103,10 +115,13 @@ pub struct Head {
     pub len: u32,
     /// PT, sideband, loss: the core. Metadata: where in the payload the first record begins, or
     /// [`NO_RECORD`] if no record begins in it. Drained: the first core of the range in the
-    /// lower half, the last one in the upper half. Otherwise 0.
+    /// lower half, the last one in the upper half. Index: the length of the payload of the
+    /// index chunk before it, 0 if it is the first. End: the length of the payload of the index
+    /// chunk directly before it, 0 if the file has no index. Otherwise 0.
     pub aux: u32,
     /// Offset of the payload in its stream. Drained, described: a TSC. Loss: the PT stream
-    /// offset at which the loss was seen. 0 for other chunks that belong to no stream.
+    /// offset at which the loss was seen. Index: the length in the file of the chunks that it
+    /// lists, which end where it begins. 0 for other chunks that belong to no stream.
     pub offset: u64,
     /// CRC32C of the payload.
     pub payload_crc: u32,
@@ -116,6 +131,10 @@ impl Head {
     /// The head of a chunk with this payload.
     pub fn of(kind: Kind, aux: u32, offset: u64, payload: &[u8]) -> Self {
         Self { kind, len: payload.len() as u32, aux, offset, payload_crc: crc32c::crc32c(payload) }
+    }
+    /// Length of head and payload.
+    pub const fn chunk_len(&self) -> u64 {
+        HEAD as u64 + self.len as u64
     }
     /// The encoded head, as in the file.
     pub fn to_bytes(&self) -> [u8; HEAD] {

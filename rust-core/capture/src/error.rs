@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::codec::CodecError;
+use crate::reader::Damage;
 
 /// An error of the writer or the reader. `place` is always a byte offset in the file.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +177,9 @@ pub enum Error {
         /// As stored.
         stored: u32,
     },
+    /// A stretch of the file that is not what was written.
+    #[error("bytes {} to {} of the file: {}", .0.from, .0.to, .0.kind.what())]
+    Damaged(Damage),
     /// A chunk's payload is shorter than its fields.
     #[error("{kind} chunk at byte {place}: {source}")]
     Chunk {

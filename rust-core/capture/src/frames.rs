@@ -16,7 +16,7 @@ pub(crate) struct Boundaries {
 
 /// Follows record boundaries through a stream that arrives in pieces of any length.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FrameTracker {
+pub struct FrameTracker {
     /// Stream offset of the next byte.
     at: u64,
     /// Bytes of the current record that are still missing, once its length is known.
@@ -34,6 +34,20 @@ impl FrameTracker {
     /// Whether the last record is complete.
     pub(crate) fn is_at_boundary(&self) -> bool {
         self.left == 0 && self.seen == 0
+    }
+    /// Where in `piece`, if it comes next, the last record ends. `None` if no record ends in it.
+    ///
+    /// # Errors
+    /// [`Error::FrameLength`].
+    pub fn end_of_records(mut self, piece: &[u8]) -> Result<Option<usize>, Error> {
+        Ok(self.advance(piece)?.end)
+    }
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// [`Error::FrameLength`].
+    pub fn pass(&mut self, piece: &[u8]) -> Result<(), Error> {
+        self.advance(piece).map(drop)
     }
     /// Takes the next piece; returns the boundaries in it.
     pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Boundaries, Error> {

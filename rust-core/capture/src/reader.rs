@@ -18,7 +18,7 @@ use crate::chunk::{End, HEAD, Head, Kind, LossNote, MAGIC, NO_RECORD, PREAMBLE, 
 use crate::codec::{CodecError, Source, Wire};
 use crate::error::Error;
 use crate::header::Header;
-use crate::index::{ChunkEntry, scan};
+use crate::index::{ChunkEntry, ChunkIndex, damaged_heads, listed, scan};
 use crate::metadata::MetadataRecords;
 
 /// Where some bytes of a stream are in the file.
@@ -66,6 +66,20 @@ pub enum DamageKind {
     /// A chunk that steps back in its stream, would end after the largest possible offset, or
     /// names an impossible core.
     Order,
+    /// An index chunk that is not what was written, or does not list the chunks before it.
+    Index,
+}
+
+impl DamageKind {
+    /// What it means, in words.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Head => "there is no chunk head where one should be",
+            Self::Payload => "the payload of a chunk is not what was written",
+            Self::Order => "a chunk is not where it belongs in its stream",
+            Self::Index => "the index and the chunks contradict each other",
+        }
+    }
 }
 
 /// A damaged stretch of the file.
@@ -88,8 +102,9 @@ pub struct Torn {
     pub bytes: u64,
 }
 
-/// How much of the recording the file holds, according to its chunk heads. Damage inside PT,
-/// metadata and sideband payloads is found only when they are read.
+/// How much of the recording the file holds, according to its index chunks or else its chunk
+/// heads. Damage inside PT, metadata and sideband payloads is found only when they are read, and
+/// that of heads that the index lists only by [`CaptureReader::check_heads`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completeness {
     /// The end chunk; `None`: the recording was cut off.
@@ -136,16 +151,33 @@ pub struct CaptureReader {
     /// End of the last whole chunk.
     good_end: u64,
     chunks: u64,
+    /// The chunks are those that the index chunks list.
+    indexed: bool,
 }
 
 impl CaptureReader {
-    /// Opens `path` and reads its chunk heads.
+    /// Opens `path` and reads its index chunks or, if they do not list all chunks, its chunk heads.
     ///
     /// # Errors
     /// [`Error::Open`], [`Error::Read`], [`Error::NotACapture`], [`Error::Version`],
     /// [`Error::NoHeader`]. Damage and a torn tail are no errors: see
     /// [`CaptureReader::completeness`].
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, listed)
+    }
+
+    /// Opens `path` and reads its chunk heads, also if it has an index.
+    ///
+    /// # Errors
+    /// As [`CaptureReader::open`].
+    pub fn open_without_index(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, |_, _| None)
+    }
+
+    fn open_with(
+        path: &Path,
+        listed: impl FnOnce(&File, u64) -> Option<Vec<ChunkEntry>>,
+    ) -> Result<Self, Error> {
         let open = |source| Error::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(open)?;
         let len = file.metadata().map_err(open)?.len();
@@ -164,8 +196,16 @@ impl CaptureReader {
             described: None,
             good_end: PREAMBLE as u64,
             chunks: 0,
+            indexed: false,
         };
-        if !reader.build_index()? {
+        let found = match listed(&reader.file, len) {
+            Some(entries) => {
+                reader.indexed = true;
+                ChunkIndex { entries, good_end: len, ..ChunkIndex::default() }
+            }
+            None => scan(&reader.file, len)?,
+        };
+        if !reader.enter(found)? {
             return Err(Error::NoHeader { len });
         }
         Ok(reader)
@@ -182,6 +222,10 @@ impl CaptureReader {
     /// Major and minor version of the file's format.
     pub const fn version(&self) -> (u16, u16) {
         self.version
+    }
+    /// Whether the file's index chunks list all its chunks, so that their heads were not read.
+    pub const fn is_indexed(&self) -> bool {
+        self.indexed
     }
     /// The last header written.
     pub const fn header(&self) -> &Header {
@@ -266,11 +310,27 @@ impl CaptureReader {
         Ok(())
     }
     /// Reads every piece once and returns the errors: first the metadata's, then per core those
-    /// of PT and sideband, each in file order.
+    /// of PT and sideband, each in file order, then those of [`CaptureReader::check_heads`].
     pub fn check(&self) -> Vec<Error> {
         let cores = self.cores.iter().flat_map(|s| s.pt.iter().chain(&s.sideband));
         let mut bytes = Vec::new();
-        self.metadata.iter().chain(cores).filter_map(|p| self.read_into(p, &mut bytes).err()).collect()
+        let pieces = self.metadata.iter().chain(cores);
+        let mut all: Vec<Error> = pieces.filter_map(|p| self.read_into(p, &mut bytes).err()).collect();
+        match self.check_heads() {
+            Ok(damaged) => all.extend(damaged.into_iter().map(Error::Damaged)),
+            Err(e) => all.push(e),
+        }
+        all
+    }
+
+    /// Reads the heads of all chunks if the index spared that when the file was opened, and returns
+    /// what is damaged beyond [`Completeness::damaged`]. What the index lists can be read all the
+    /// same.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn check_heads(&self) -> Result<Vec<Damage>, Error> {
+        if self.indexed { damaged_heads(&self.file, self.len) } else { Ok(Vec::new()) }
     }
 
     /// The pieces of the metadata stream by ascending offset, for copying them without
@@ -285,9 +345,8 @@ impl CaptureReader {
         self.chunks
     }
 
-    /// Fills the index; returns whether a header was found.
-    fn build_index(&mut self) -> Result<bool, Error> {
-        let outcome = scan(&self.file, self.len)?;
+    /// Takes the chunks that were found; returns whether a header is among them.
+    fn enter(&mut self, outcome: ChunkIndex) -> Result<bool, Error> {
         self.completeness.torn = outcome.torn;
         self.completeness.damaged = outcome.damaged;
         self.good_end = outcome.good_end;
@@ -332,6 +391,7 @@ impl CaptureReader {
                 *tsc = Tsc(offset).max(*tsc);
             }
             Kind::Described => self.described = self.described.max(Some(Tsc(entry.head.offset))),
+            Kind::Index => {}
             Kind::Unknown(_) => self.completeness.unknown_chunks += 1,
         }
         Ok(false)

@@ -2,12 +2,14 @@
 
 //! Continues a capture whose process died.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 use crate::error::Error;
 use crate::frames::FrameTracker;
+use crate::index::scan;
+use crate::lists::IndexBuilder;
 use crate::reader::{CaptureReader, Piece};
 use crate::writer::{CaptureWriter, StreamEnds, Written};
 
@@ -32,8 +34,21 @@ impl CaptureWriter {
             .map_err(|source| Error::Open { path: path.to_owned(), source })?;
         file.set_len(place).map_err(write)?;
         file.seek(SeekFrom::Start(place)).map_err(write)?;
-        Ok(Self::resume(file, written(&reader), tracker(&reader)?, streams(&reader)))
+        let index = index(&reader, &file, place)?;
+        Ok(Self::resume(file, written(&reader), tracker(&reader)?, streams(&reader), index))
     }
+}
+
+/// What the next index chunk lists. A damaged file gets no index: it could not cover the file.
+fn index(reader: &CaptureReader, file: &File, end: u64) -> Result<IndexBuilder, Error> {
+    let mut index = IndexBuilder::new();
+    if reader.completeness().damaged.is_empty() {
+        let found = scan(file, end)?;
+        index = IndexBuilder::resume(found.entries.iter().map(|entry| (entry.place, &entry.head)));
+    } else {
+        index.give_up();
+    }
+    Ok(index)
 }
 
 fn streams(reader: &CaptureReader) -> Vec<StreamEnds> {

@@ -4,7 +4,8 @@
 //! no more than the head of one chunk, and returns every failure as a typed error.
 //!
 //! Every call writes whole chunks with `write(2)`, so that what was written survives the
-//! process. Only one thread may use the writer at a time; sharing it needs a lock.
+//! process. Only one thread may use the writer at a time; sharing it needs a lock. [`Sealer`]
+//! computes checksums outside of that lock.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 use jportal_units::{Core, StreamOffset, Tsc};
 
-use crate::checksum;
 use crate::chunk::{
     Counter, End, EndReason, HEAD, Head, Kind, LossNote, MAGIC, MARKER, NO_RECORD, PREAMBLE, SPLIT, preamble,
 };
@@ -22,7 +22,9 @@ use crate::create::{self, Earlier};
 use crate::error::Error;
 use crate::frames::FrameTracker;
 use crate::header::Header;
+use crate::lists::{self, IndexBuilder};
 use crate::reader;
+use crate::seal::{Sealed, SealedFor, Sealer};
 
 /// Numbers of bytes and chunks written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +51,8 @@ pub struct CaptureWriter {
     streams: Vec<StreamEnds>,
     has_header: bool,
     closed: bool,
-    by_table: bool,
+    sealer: Sealer,
+    index: IndexBuilder,
     /// Whether the file had a name when it was given to the writer. A pipe has none that counts.
     named: bool,
     /// Where the last chunk begins.
@@ -119,7 +122,8 @@ impl CaptureWriter {
             streams: Vec::new(),
             has_header: false,
             closed: false,
-            by_table: false,
+            sealer: Sealer::default(),
+            index: IndexBuilder::new(),
         };
         w.put(&preamble(), &[])?;
         Ok(w)
@@ -131,9 +135,10 @@ impl CaptureWriter {
         written: Written,
         frames: FrameTracker,
         streams: Vec<StreamEnds>,
+        index: IndexBuilder,
     ) -> Self {
-        let (named, last) = (is_named(&file), 0);
-        Self { file, written, frames, streams, has_header: true, closed: false, by_table: false, named, last }
+        let (named, last, sealer) = (is_named(&file), 0, Sealer::default());
+        Self { file, written, frames, streams, has_header: true, closed: false, sealer, index, named, last }
     }
 
     /// The file's device and inode, which tell a capture from its copies.
@@ -160,15 +165,14 @@ impl CaptureWriter {
             written: self.written,
             frames: self.frames,
             streams: self.streams.clone(),
-            by_table: self.by_table,
+            sealer: self.sealer,
+            index: self.index.copy(),
         })
     }
 
-    /// Computes checksums without the processor's instruction. Meant for a writer that runs
-    /// under QEMU, which emulates the instruction bit by bit: 85 MB/s, while the table reaches
-    /// 680 MB/s.
-    pub const fn checksum_by_table(&mut self) {
-        self.by_table = true;
+    /// Computes checksums with `sealer`.
+    pub const fn seal_with(&mut self, sealer: Sealer) {
+        self.sealer = sealer;
     }
 
     /// Writes the header, or a more complete one that replaces the earlier header.
@@ -192,25 +196,12 @@ impl CaptureWriter {
     /// piece is written); [`Error::HeaderFirst`], [`Error::Closed`].
     pub fn metadata(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.ready()?;
-        for part in bytes.chunks(SPLIT) {
-            let mut frames = self.frames;
-            let first = frames.advance(part)?.first;
-            let first = first.map_or(NO_RECORD, |n| n as u32);
-            self.chunk(Kind::Metadata, first, self.written.metadata, part)?;
-            self.frames = frames;
-            self.written.metadata += part.len() as u64;
-        }
-        Ok(())
+        self.sealer.metadata(bytes).try_for_each(|piece| self.append(&piece))
     }
 
-    /// Where in a piece of metadata, if it is appended next, the last record ends. `None` if no
-    /// record ends in it.
-    ///
-    /// # Errors
-    /// [`Error::FrameLength`].
-    pub fn whole_records(&self, piece: &[u8]) -> Result<Option<usize>, Error> {
-        let mut frames = self.frames;
-        Ok(frames.advance(piece)?.end)
+    /// The record boundaries of the metadata written so far: the next piece continues there.
+    pub const fn frames(&self) -> FrameTracker {
+        self.frames
     }
 
     /// Appends bytes of a core's PT stream. `offset` is the position of the first byte on the
@@ -220,18 +211,7 @@ impl CaptureWriter {
     /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
     pub fn pt(&mut self, core: Core, offset: StreamOffset, bytes: &[u8]) -> Result<(), Error> {
         self.ready()?;
-        let known = self.ends(core)?.pt;
-        if offset.get() < known {
-            return Err(Error::PtOrder { core: core.get(), offset: offset.get(), known });
-        }
-        let mut at = offset.get();
-        for part in bytes.chunks(SPLIT) {
-            self.chunk(Kind::Pt, core.get(), at, part)?;
-            at += part.len() as u64;
-            self.ends(core)?.pt = at;
-            self.written.pt += part.len() as u64;
-        }
-        Ok(())
+        self.sealer.pt(core, offset, bytes).try_for_each(|piece| self.append(&piece))
     }
 
     /// Appends whole perf records (`perf_event_header` and body) of a core's data ring.
@@ -241,15 +221,40 @@ impl CaptureWriter {
     /// a sequence of whole records (nothing of it is written).
     pub fn sideband(&mut self, core: Core, records: &[u8]) -> Result<(), Error> {
         self.ready()?;
-        check_records(core, records)?;
-        let mut rest = records;
-        while !rest.is_empty() {
-            let (part, tail) = rest.split_at(whole_records(rest, SPLIT));
-            let at = self.ends(core)?.sideband;
-            self.chunk(Kind::Sideband, core.get(), at, part)?;
-            self.ends(core)?.sideband += part.len() as u64;
-            self.written.sideband += part.len() as u64;
-            rest = tail;
+        self.sealer.sideband(core, records)?.try_for_each(|piece| self.append(&piece))
+    }
+
+    /// Appends a chunk of metadata, PT or sideband whose checksum was computed before.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
+    pub fn append(&mut self, piece: &Sealed<'_>) -> Result<(), Error> {
+        self.ready()?;
+        let len = piece.bytes.len() as u64;
+        match piece.to {
+            SealedFor::Metadata => {
+                let mut frames = self.frames;
+                let first = frames.advance(piece.bytes)?.first;
+                let first = first.map_or(NO_RECORD, |n| n as u32);
+                self.sealed_chunk(Kind::Metadata, first, self.written.metadata, piece)?;
+                self.frames = frames;
+                self.written.metadata += len;
+            }
+            SealedFor::Pt(core, offset) => {
+                let known = self.ends(core)?.pt;
+                if offset < known {
+                    return Err(Error::PtOrder { core: core.get(), offset, known });
+                }
+                self.sealed_chunk(Kind::Pt, core.get(), offset, piece)?;
+                self.ends(core)?.pt = offset + len;
+                self.written.pt += len;
+            }
+            SealedFor::Sideband(core) => {
+                let at = self.ends(core)?.sideband;
+                self.sealed_chunk(Kind::Sideband, core.get(), at, piece)?;
+                self.ends(core)?.sideband += len;
+                self.written.sideband += len;
+            }
         }
         Ok(())
     }
@@ -297,26 +302,63 @@ impl CaptureWriter {
         self.written
     }
 
-    /// Writes the end chunk. It is tried even after an earlier failure, because a reason in the
-    /// file is better than none.
+    /// Writes the last index chunk and the end chunk. The end is tried even after an earlier
+    /// failure, because a reason in the file is better than none. If there is no room for both,
+    /// the index is left out.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Write`].
     pub fn finish(mut self, reason: EndReason, text: &str, counters: Vec<Counter>) -> Result<Written, Error> {
         self.retry();
-        let end = End {
+        let (written, last) = (self.written, self.last);
+        let mut end = End {
             reason,
             text: text.into(),
-            metadata_bytes: self.written.metadata,
-            pt_bytes: self.written.pt,
-            sideband_bytes: self.written.sideband,
-            chunks: self.written.chunks,
+            metadata_bytes: written.metadata,
+            pt_bytes: written.pt,
+            sideband_bytes: written.sideband,
+            chunks: 0,
             counters,
         };
+        let listed = self.put_index();
+        match (self.put_end(&mut end, listed), listed) {
+            (Err(Error::DiskFull { .. } | Error::Write { .. }), 1..) => {
+                self.cut_back(written.file);
+                (self.written, self.last) = (written, last);
+                self.retry();
+                self.put_end(&mut end, 0)?;
+            }
+            (result, _) => result?,
+        }
+        Ok(self.written)
+    }
+
+    /// Writes the end chunk. `listed` is the length of the payload of the index chunk before it.
+    fn put_end(&mut self, end: &mut End, listed: u32) -> Result<(), Error> {
+        end.chunks = self.written.chunks;
         let mut payload = Vec::new();
         end.encode(&mut payload);
-        self.chunk(Kind::End, 0, 0, &payload)?;
-        Ok(self.written)
+        let payload_crc = self.sealer.crc(&payload);
+        let head = Head { kind: Kind::End, len: payload.len() as u32, aux: listed, offset: 0, payload_crc };
+        self.put_chunk(&head, &payload)
+    }
+
+    /// Writes an index chunk of the chunks since the last one, and returns the length of its
+    /// payload. If it cannot be written, the file gets no further index chunks: 0. That is no
+    /// failure, because a smaller chunk may still fit.
+    fn put_index(&mut self) -> u32 {
+        if self.index.has_given_up() {
+            return 0;
+        }
+        let place = self.written.file;
+        let (head, payload) = self.index.take(self.sealer);
+        if self.put_chunk(&head, &payload).is_err() {
+            self.retry();
+            self.index.give_up();
+            return 0;
+        }
+        self.index.written(place, payload);
+        head.len
     }
 
     fn ready(&self) -> Result<(), Error> {
@@ -343,14 +385,33 @@ impl CaptureWriter {
     }
 
     fn chunk(&mut self, kind: Kind, aux: u32, offset: u64, payload: &[u8]) -> Result<(), Error> {
+        let payload_crc = self.sealer.crc(payload);
+        self.listed_chunk(&Head { kind, len: payload.len() as u32, aux, offset, payload_crc }, payload)
+    }
+
+    fn sealed_chunk(&mut self, kind: Kind, aux: u32, offset: u64, piece: &Sealed<'_>) -> Result<(), Error> {
+        let (len, payload_crc) = (piece.bytes.len() as u32, piece.crc);
+        self.listed_chunk(&Head { kind, len, aux, offset, payload_crc }, piece.bytes)
+    }
+
+    /// Writes a chunk that the next index chunk lists.
+    fn listed_chunk(&mut self, head: &Head, payload: &[u8]) -> Result<(), Error> {
         if self.closed {
             return Err(Error::Closed);
         }
-        let payload_crc = if self.by_table { checksum::by_table(payload) } else { crc32c::crc32c(payload) };
-        let head = Head { kind, len: payload.len() as u32, aux, offset, payload_crc }.to_bytes();
+        if self.index.is_full() {
+            self.put_index();
+        }
+        self.put_chunk(head, payload)?;
+        self.index.add(head);
+        Ok(())
+    }
+
+    fn put_chunk(&mut self, head: &Head, payload: &[u8]) -> Result<(), Error> {
+        let bytes = head.to_bytes();
         self.look()?;
         let place = self.written.file;
-        self.put(&head, payload)?;
+        self.put(&bytes, payload)?;
         self.last = place;
         self.written.chunks += 1;
         Ok(())
@@ -419,7 +480,8 @@ pub struct CaptureCopy {
     written: Written,
     frames: FrameTracker,
     streams: Vec<StreamEnds>,
-    by_table: bool,
+    sealer: Sealer,
+    index: IndexBuilder,
 }
 
 impl CaptureCopy {
@@ -447,14 +509,13 @@ impl CaptureCopy {
 
     /// The copy has a first header of its own, which names no ring: that one belongs to the
     /// original.
-    fn copy_to(self, copy: &mut CaptureWriter, copied: &mut impl FnMut(u64)) -> Result<(), Error> {
+    fn copy_to(mut self, copy: &mut CaptureWriter, copied: &mut impl FnMut(u64)) -> Result<(), Error> {
         let header = reader::first_header(&self.source, self.written.file).ok_or(Error::HeaderFirst)?;
-        let mut head = [0; HEAD];
-        reader::read_at(&self.source, &mut head, PREAMBLE as u64)?;
-        let len = Head::from_bytes(&head).map_or(0, |head| u64::from(head.len));
-        let mut place = (PREAMBLE + HEAD) as u64 + len;
-        copy.by_table = self.by_table;
+        let old = self.head_at(&self.source, PREAMBLE as u64)?;
+        let mut place = PREAMBLE as u64 + old.chunk_len();
+        copy.sealer = self.sealer;
         copy.header(&Header { ring: Appended::default(), ..header })?;
+        let new = self.head_at(&copy.file, PREAMBLE as u64)?;
         let mut piece = Vec::new();
         let len = SPLIT.min(self.written.file as usize);
         piece.try_reserve_exact(len).map_err(|_| Error::Memory { bytes: len as u64 })?;
@@ -467,9 +528,37 @@ impl CaptureCopy {
             place += n as u64;
             copied(n as u64);
         }
+        self.copy_first_index(copy, &old, &new, piece)?;
+        self.index.change_first_head(&old, &new);
         copy.written = Written { file: copy.written.file, ..self.written };
-        (copy.frames, copy.streams) = (self.frames, self.streams);
+        (copy.frames, copy.streams, copy.index) = (self.frames, self.streams, self.index);
         Ok(())
+    }
+
+    /// Lists the copy's own header in its first index chunk, if there is one.
+    fn copy_first_index(
+        &self,
+        copy: &CaptureWriter,
+        old: &Head,
+        new: &Head,
+        mut payload: Vec<u8>,
+    ) -> Result<(), Error> {
+        let Some(place) = self.index.first() else { return Ok(()) };
+        let head = self.head_at(&self.source, place)?;
+        // `payload` is as long as the file or as `SPLIT`: it does not grow.
+        payload.resize(head.len as usize, 0);
+        reader::read_at(&self.source, &mut payload, place + HEAD as u64)?;
+        let (head, payload) = lists::with_first_head(&head, payload, old, new);
+        let place = place - old.chunk_len() + new.chunk_len();
+        let done = copy.file.write_all_at(&head.to_bytes(), place);
+        let done = done.and_then(|()| copy.file.write_all_at(&payload, place + HEAD as u64));
+        done.map_err(|source| Error::Write { place, source })
+    }
+
+    fn head_at(&self, file: &File, place: u64) -> Result<Head, Error> {
+        let mut head = [0; HEAD];
+        reader::read_at(file, &mut head, place)?;
+        Head::from_bytes(&head).ok_or(Error::Shortened { len: place, written: self.written.file })
     }
 }
 
@@ -481,44 +570,4 @@ fn is_named(file: &File) -> bool {
 /// `ENOSPC`, a quota, or a file-size limit.
 fn is_full(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
-}
-
-/// Size of the perf record at the start of `b`; an error with the stated size if the record
-/// does not lie within `b`.
-fn record_size(b: &[u8]) -> Result<usize, usize> {
-    let size = match b {
-        [_, _, _, _, _, _, lo, hi, ..] => usize::from(u16::from_le_bytes([*lo, *hi])),
-        _ => return Err(0),
-    };
-    if size < 8 || size > b.len() { Err(size) } else { Ok(size) }
-}
-
-fn check_records(core: Core, records: &[u8]) -> Result<(), Error> {
-    let mut at = 0;
-    while at < records.len() {
-        let rest = &records[at..];
-        at += record_size(rest).map_err(|size| Error::SidebandRecord {
-            core: core.get(),
-            at,
-            size,
-            left: rest.len(),
-        })?;
-    }
-    Ok(())
-}
-
-/// Length of the longest sequence of whole records that has at most `limit` bytes, but of at
-/// least one record.
-fn whole_records(records: &[u8], limit: usize) -> usize {
-    let mut at = 0;
-    while at < records.len() {
-        // `check_records` has verified the sizes; a record that did not fit would end the
-        // sequence.
-        let size = record_size(&records[at..]).unwrap_or(records.len() - at);
-        if at > 0 && at + size > limit {
-            break;
-        }
-        at += size;
-    }
-    at
 }

@@ -24,6 +24,23 @@ fn boundaries(bytes: &[u8]) -> Vec<usize> {
     all
 }
 
+/// The capture as a version without index chunks would have written it. A later version would list
+/// its chunks in the index, and the chunks that a test adds are not there.
+fn without_index(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes[..PREAMBLE].to_vec();
+    for w in boundaries(bytes).windows(2) {
+        let head = Head::from_bytes(bytes[w[0]..].first_chunk().unwrap()).unwrap();
+        let payload = &bytes[w[0] + HEAD..w[1]];
+        match head.kind {
+            Kind::Index => continue,
+            Kind::End => all.extend_from_slice(&Head::of(Kind::End, 0, 0, payload).to_bytes()),
+            _ => all.extend_from_slice(&head.to_bytes()),
+        }
+        all.extend_from_slice(payload);
+    }
+    all
+}
+
 fn sample(dir: &Path) -> Vec<u8> {
     let path = dir.join("whole");
     common::write(&path);
@@ -135,7 +152,7 @@ fn a_flipped_bit_anywhere_loses_one_chunk_only() {
 fn unknown_kinds_are_skipped_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("later");
-    let bytes = sample(dir.path());
+    let bytes = without_index(&sample(dir.path()));
     let bounds = boundaries(&bytes);
     let mut later = Vec::new();
     for w in [0].iter().chain(&bounds).copied().collect::<Vec<_>>().windows(2) {

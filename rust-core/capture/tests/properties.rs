@@ -142,7 +142,7 @@ proptest! {
     /// Whole chunks with sound checksums and any content, as a faulty writer could leave them.
     #[test]
     fn any_chunks_are_read_without_a_panic(
-        chunks in vec((0u16..9, prop_oneof![0u32..4, any::<u32>()], prop_oneof![0u64..500, any::<u64>()],
+        chunks in vec((0u16..10, prop_oneof![0u32..4, any::<u32>()], prop_oneof![0u64..500, any::<u64>()],
                        vec(any::<u8>(), 0..120)), 0..20),
         tail in vec(any::<u8>(), 0..80),
     ) {

@@ -8,7 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use jportal_capture::chunk::{Head, Kind};
-use jportal_capture::{CaptureReader, CaptureWriter, DamageKind, EndReason, Error, Header, LossReason};
+use jportal_capture::{
+    CaptureReader, CaptureWriter, DamageKind, EndReason, Error, Header, LossReason, Sealer,
+};
 use jportal_units::{Core, StreamOffset, Tsc};
 
 #[test]
@@ -92,6 +94,38 @@ fn a_large_piece_is_split_and_a_large_record_survives() {
     assert_eq!(r.cores(), [Core(3)]);
     assert!(r.pt(Core(3)).len() > 1);
     assert!(r.sideband(Core(3)).iter().all(|p| p.len % 40_000 == 0), "cut between records only");
+}
+
+/// Whoever computes the checksums, and by whichever way, the file is the same.
+#[test]
+fn sealed_pieces_make_the_same_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (stream, trace) = (common::stream().repeat(9000), common::noise(3, 5 << 20));
+    let records = vec![common::perf_record(11, 40_000, 1); 150].concat();
+    let (core, at) = (Core(3), StreamOffset(77));
+    let begun = |name: &str| {
+        let mut w = CaptureWriter::create(&dir.path().join(name)).unwrap();
+        w.header(&Header::default()).unwrap();
+        w
+    };
+    let mut w = begun("plain");
+    w.metadata(&stream).unwrap();
+    w.pt(core, at, &trace).unwrap();
+    w.sideband(core, &records).unwrap();
+    let written = w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+    assert_eq!(written.chunks, 1 + 3 + 2 + 2 + 2, "of 8.8 MB, 5 MB and 6 MB, with index and end");
+    for (name, sealer) in [("instruction", Sealer::default()), ("table", Sealer::by_table())] {
+        let mut w = begun(name);
+        w.seal_with(sealer);
+        sealer.metadata(&stream).for_each(|piece| w.append(&piece).unwrap());
+        sealer.pt(core, at, &trace).for_each(|piece| w.append(&piece).unwrap());
+        sealer.sideband(core, &records).unwrap().for_each(|piece| w.append(&piece).unwrap());
+        w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+        let [one, other] = ["plain", name].map(|name| std::fs::read(dir.path().join(name)).unwrap());
+        assert!(one == other, "{name}");
+    }
+    let cut = Sealer::default().sideband(core, &records[..41_000]).err().unwrap();
+    assert!(matches!(cut, Error::SidebandRecord { at: 40_000, .. }), "{cut}");
 }
 
 #[test]

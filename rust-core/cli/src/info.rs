@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use jportal::analyses::{ThreadTotals, Threads};
 use jportal::file::header::sources;
-use jportal::file::{CaptureReader, Counter, Header};
+use jportal::file::{CaptureReader, Counter, Damage, Header};
 use jportal::infer::place;
 use jportal::infer::replay::Summary as Completed;
 use jportal::reconstruct::Recording;
 use jportal::units::Core;
 use jportal::validate::check::{Checker, Report};
-use jportal::{Answer, DecodeSummary, Execution};
+use jportal::{Answer, DecodeSummary, Execution, Warning};
 use jportal_plain::line;
 use serde_json::{Value, json};
 
@@ -50,6 +50,8 @@ struct Decoded {
 pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     let recording = capture.recording();
+    let damaged = if args.check.check { recording.reader().check_heads()? } else { Vec::new() };
+    decode::warn(&damaged.iter().copied().map(Warning::Damaged).collect::<Vec<_>>());
     // A sideband-only capture has no trace to decode. It says only when threads ran on which
     // core.
     let presence =
@@ -69,7 +71,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
         d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures(recording.pt_bytes()).is_empty())
     });
     if args.decode.format.is_for_programs() {
-        let mut all = as_json(recording, decoded);
+        let mut all = as_json(recording, decoded, &damaged);
         if let Some(presence) = presence {
             all["presence"] = json!(presence);
         }
@@ -133,7 +135,8 @@ fn reported_threads(recording: &Recording) -> Vec<Value> {
         .collect()
 }
 
-fn as_json(recording: &Recording, decoded: Option<Decoded>) -> Value {
+/// `more` is the damage that only a check has found.
+fn as_json(recording: &Recording, decoded: Option<Decoded>, more: &[Damage]) -> Value {
     let reader = recording.reader();
     let c = reader.completeness();
     let mut all = json!({
@@ -147,13 +150,13 @@ fn as_json(recording: &Recording, decoded: Option<Decoded>) -> Value {
         "code_versions": recording.image().codes().len(),
         "header": header_json(reader.header()),
         "capture": {
-            "whole": c.is_whole(),
+            "whole": c.is_whole() && more.is_empty(),
             "end": c.end.as_ref().map(|e| e.reason.name()),
             "end_text": c.end.as_ref().map(|e| e.text.text()),
             "counters": c.end.as_ref().map(|e| counters(&e.counters)),
             "torn": c.torn.map(|t| json!({"place": t.place, "bytes": t.bytes})),
             "unknown_chunks": c.unknown_chunks,
-            "damaged": c.damaged.iter().map(|d| json!({"from": d.from, "to": d.to})).collect::<Vec<_>>(),
+            "damaged": c.damaged.iter().chain(more).map(|d| json!({"from": d.from, "to": d.to})).collect::<Vec<_>>(),
             "losses": reader.losses().len(),
         },
         "metadata": {

@@ -46,6 +46,30 @@ fn every_command_accepts_a_capture_without_trace() {
     assert_eq!(around.status.code(), Some(1));
 }
 
+/// With the index, a damaged chunk head costs nothing, so only a check looks at it.
+#[test]
+fn a_check_finds_a_damaged_chunk_head() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let second = 16 + 32 + u32::from_le_bytes(*bytes[16 + 8..].first_chunk().unwrap()) as usize;
+    bytes[second + 20] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let file = path.to_str().unwrap();
+    for (args, found) in [(&["info", "--json"][..], false), (&["info", "--check", "--json"], true)] {
+        let out = jportal(&[args, &[file]].concat());
+        let (stderr, capture) = (String::from_utf8_lossy(&out.stderr), &json(&out)["capture"]);
+        assert_eq!(stderr.contains(&format!("bytes {second} to ")), found, "{stderr}");
+        assert_eq!(
+            (&capture["whole"], capture["damaged"].as_array().unwrap().len()),
+            (&(!found).into(), found.into())
+        );
+        let all = json(&out);
+        assert!(all["metadata_bytes"].as_u64() > Some(0) && all["metadata"]["damaged_records"] == 0, "{all}");
+    }
+}
+
 #[test]
 fn checking_is_asked_for_and_needs_the_flow() {
     let dir = tempfile::tempdir().unwrap();

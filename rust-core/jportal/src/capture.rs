@@ -91,7 +91,7 @@ impl fmt::Display for Warning {
                 write!(f, "the last chunk, at byte {place}, is incomplete ({bytes} bytes)")
             }
             Self::Damaged(Damage { from, to, kind }) => {
-                write!(f, "bytes {from} to {to} are damaged ({kind:?})")
+                write!(f, "bytes {from} to {to} are damaged: {}", kind.what())
             }
             Self::UnknownChunks(n) => {
                 write!(f, "{n} chunks are of kinds this version does not know")

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ring::Ring;
 use crate::session::Session;
 use crate::sys;
-use jportal_capture::header::sources;
+use jportal_capture::frames::FrameTracker;
 use jportal_capture::{CaptureWriter, Earlier};
 use jportal_units::Tsc;
 use std::fs::File;
@@ -31,12 +31,9 @@ pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error>
         Some(file) => CaptureWriter::create_from_file(file),
         None => CaptureWriter::create_safely(&session.path, Earlier::Rename, sys::user()).map(|(w, _)| w),
     };
-    let mut writer = writer.map_err(refused)?;
+    let writer = writer.map_err(refused)?;
     if let Some(identity) = writer.identity() {
         session.ring.belongs_to(identity);
-    }
-    if session.device.config().source == sources::EMULATED {
-        writer.checksum_by_table();
     }
     session.set_writer(writer);
     if session.write_header() {
@@ -60,6 +57,7 @@ pub(crate) fn run(session: &Session) {
             source: jportal_capture::Error::Memory { bytes: PIECE as u64 },
         });
     }
+    let Some(mut frames) = session.frames() else { return };
     let mut looked = Instant::now();
     loop {
         if ring.is_lost() {
@@ -69,15 +67,9 @@ pub(crate) fn run(session: &Session) {
         session.look_at_reserve();
         session.write_header();
         if ring.left() > 0 {
-            let mut n = 0;
-            let put = session.append_metadata(|w| {
-                n = put_records(w, ring, PIECE, &mut piece)?;
-                Ok(())
-            });
-            if !put {
+            if !move_records(session, &mut frames, PIECE, &mut piece, Session::append_records) {
                 return;
             }
-            ring.free(n);
         } else if last && !ring.is_crashed() {
             return;
         } else {
@@ -97,28 +89,50 @@ pub(crate) fn run(session: &Session) {
     }
 }
 
-/// Appends the oldest records, at most `limit` bytes of them, and returns their length. A record is
-/// cut only if it is longer than [`PIECE`]: the disk may be full after this piece.
-fn put_records(
-    writer: &mut CaptureWriter,
-    ring: &Ring,
+/// Moves the oldest records, at most `limit` bytes of them, into the capture with `append`.
+/// `frames` has the record boundaries of what is there. Returns whether the capture accepts more.
+fn move_records(
+    session: &Session,
+    frames: &mut FrameTracker,
     limit: usize,
     piece: &mut Vec<u8>,
-) -> Result<usize, jportal_capture::Error> {
+    append: impl FnOnce(&Session, &[u8]) -> bool,
+) -> bool {
+    let after = match read_records(&session.ring, *frames, limit, piece) {
+        Ok(after) => after,
+        Err(e) => return session.break_off(e),
+    };
+    if !append(session, piece) {
+        return false;
+    }
+    *frames = after;
+    session.ring.free(piece.len());
+    true
+}
+
+/// Reads the oldest records, at most `limit` bytes of them, into `piece`, and returns the
+/// boundaries after them. A record is cut only if it is longer than [`PIECE`]: the disk may be full
+/// after this piece.
+fn read_records(
+    ring: &Ring,
+    mut frames: FrameTracker,
+    limit: usize,
+    piece: &mut Vec<u8>,
+) -> Result<FrameTracker, jportal_capture::Error> {
     for limit in [limit, PIECE] {
         piece.clear();
         ring.read(piece, limit).map_err(|_| jportal_capture::Error::Memory { bytes: limit as u64 })?;
-        if let Some(end) = writer.whole_records(piece)? {
+        if let Some(end) = frames.end_of_records(piece)? {
             piece.truncate(end);
             break;
         }
     }
     if ring.is_lost() {
         // What was read may be zeros.
-        return Ok(0);
+        piece.clear();
     }
-    writer.metadata(piece)?;
-    Ok(piece.len())
+    frames.pass(piece)?;
+    Ok(frames)
 }
 
 /// After a failed recording, writes the records committed by then, as far as they fit. The
@@ -128,19 +142,15 @@ pub(crate) fn save(session: &Session) {
     if session.failure().is_none() || ring.is_crashed() || ring.is_lost() {
         return;
     }
+    let Some(mut frames) = session.frames() else { return };
     // Waits for the record that is being written.
     ring.close();
     let mut piece = Vec::new();
     while ring.left() > 0 {
-        let mut n = 0;
-        let put = session.append_after_failure(|w| {
-            n = put_records(w, ring, SMALL_PIECE, &mut piece)?;
-            Ok(())
-        });
-        if !put {
+        let append = Session::append_records_after_failure;
+        if !move_records(session, &mut frames, SMALL_PIECE, &mut piece, append) {
             return;
         }
-        ring.free(n);
     }
     if !ring.is_lost() {
         session.append_after_failure(|w| w.described(Tsc(u64::MAX)));

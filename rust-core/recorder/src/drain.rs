@@ -2,7 +2,6 @@
 
 //! The threads that move the device's rings into the capture.
 
-use crate::dump;
 use crate::error::Error;
 use crate::session::Session;
 use crate::sys::rdtsc;
@@ -76,7 +75,7 @@ impl CoreDrain {
         self.rings.data.drain(&mut self.records, usize::MAX)?;
         if !self.records.is_empty() {
             session.device.translate(self.core, &mut self.records);
-            if session.append(|w| w.sideband(Core(self.core), &self.records)) {
+            if session.append_sideband(Core(self.core), &self.records) {
                 full |= self.note_losses(session);
             }
         }
@@ -84,7 +83,7 @@ impl CoreDrain {
             self.trace.clear();
             let offset = StreamOffset(self.rings.aux.position());
             self.rings.aux.drain(&mut self.trace, ready)?;
-            if !session.append(|w| w.pt(Core(self.core), offset, &self.trace)) {
+            if !session.append_pt(Core(self.core), offset, &self.trace) {
                 session.stats.discarded.fetch_add(ready as u64, Relaxed);
             }
         }
@@ -149,7 +148,7 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
         }
         if moved == 0 && (quiet || dead) {
             match windows(&mut cores) {
-                Ok(windows) => drop(session.append(|w| dump::append(w, &windows))),
+                Ok(windows) => append_windows(session, &windows),
                 Err(e) => session.fail(&e),
             }
             session.saved.fetch_add(1, Relaxed);
@@ -183,6 +182,18 @@ fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
 
 fn windows(cores: &mut [CoreDrain]) -> Result<Vec<CoreWindow>, Error> {
     cores.iter_mut().filter_map(CoreDrain::window).collect()
+}
+
+/// Appends the windows of a flight recorder to the capture of its recording.
+fn append_windows(session: &Session, windows: &[CoreWindow]) {
+    for window in windows {
+        let core = Core(window.core);
+        if !session.append_sideband(core, &window.sideband)
+            || !session.append_pt(core, StreamOffset(0), &window.trace)
+        {
+            return;
+        }
+    }
 }
 
 /// The device did not confirm the last disable: the ends of its streams may be missing.

@@ -128,11 +128,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Appends the windows to a capture as sideband and trace.
-pub(crate) fn append(
-    writer: &mut CaptureWriter,
-    windows: &[CoreWindow],
-) -> Result<(), jportal_capture::Error> {
+/// Appends the windows to the dump as sideband and trace.
+fn append(writer: &mut CaptureWriter, windows: &[CoreWindow]) -> Result<(), jportal_capture::Error> {
     for window in windows {
         let core = Core(window.core);
         writer.sideband(core, &window.sideband)?;

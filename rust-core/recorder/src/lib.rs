@@ -45,3 +45,5 @@ pub use error::Error;
 pub use log::{Level, Log};
 pub use recorder::{Recorder, StopReason};
 pub use ring::{CAPACITY, Overrun, Ring};
+#[doc(hidden)] // for the benchmark of the writer
+pub use turn::{Cargo, Turns};

@@ -11,7 +11,10 @@ use crate::reserve;
 use crate::ring::Ring;
 use crate::sys::{self, rdtsc};
 use crate::turn::{Cargo, Turns};
-use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Written};
+use jportal_capture::frames::FrameTracker;
+use jportal_capture::header::sources;
+use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Sealed, Sealer, Written};
+use jportal_units::{Core, StreamOffset};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -45,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) copying: AtomicU64,
     pub(crate) copied: AtomicU64,
     writer: Turns<Option<CaptureWriter>>,
+    /// Computes the checksums of large pieces before their turn.
+    sealer: Sealer,
     /// A write to the capture failed.
     broken: AtomicBool,
     written: Mutex<Written>,
@@ -75,7 +80,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Session {
     pub(crate) fn new(config: &RecordingConfig, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
+        let emulated = device.config().source == sources::EMULATED;
         Self {
+            sealer: if emulated { Sealer::by_table() } else { Sealer::default() },
             ring,
             device,
             log: config.log.clone(),
@@ -104,7 +111,8 @@ impl Session {
     }
 
     /// Gives the session its capture.
-    pub(crate) fn set_writer(&self, writer: CaptureWriter) {
+    pub(crate) fn set_writer(&self, mut writer: CaptureWriter) {
+        writer.seal_with(self.sealer);
         *self.writer.take(Cargo::Metadata) = Some(writer);
     }
 
@@ -113,8 +121,43 @@ impl Session {
         self.writer.is_taken()
     }
 
-    /// Appends trace or its sideband to the capture. `false` when it accepts nothing more; the
-    /// first failure ends the recording.
+    /// Appends bytes of a core's PT stream to the capture. `false` when it accepts nothing more;
+    /// the first failure ends the recording.
+    pub(crate) fn append_pt(&self, core: Core, offset: StreamOffset, bytes: &[u8]) -> bool {
+        self.append_sealed(Cargo::Trace, self.sealer.pt(core, offset, bytes))
+    }
+
+    /// Like [`Session::append_pt`], for whole records of a core's data ring.
+    pub(crate) fn append_sideband(&self, core: Core, records: &[u8]) -> bool {
+        match self.sealer.sideband(core, records) {
+            Ok(pieces) => self.append_sealed(Cargo::Trace, pieces),
+            Err(e) => self.break_off(e),
+        }
+    }
+
+    /// Like [`Session::append_pt`], for metadata, which goes before all trace that waits.
+    pub(crate) fn append_records(&self, bytes: &[u8]) -> bool {
+        self.append_sealed(Cargo::Metadata, self.sealer.metadata(bytes))
+    }
+
+    /// The pieces' checksums are computed by the iterator, and so outside of a turn.
+    fn append_sealed<'a>(&self, cargo: Cargo, mut pieces: impl Iterator<Item = Sealed<'a>>) -> bool {
+        while !self.broken.load(Relaxed) {
+            let Some(piece) = pieces.next() else { return true };
+            if !self.append_as(cargo, |w| w.append(&piece)) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The record boundaries of the metadata in the capture; `None` before it has a writer and
+    /// after its end.
+    pub(crate) fn frames(&self) -> Option<FrameTracker> {
+        self.writer.take(Cargo::Metadata).as_ref().map(CaptureWriter::frames)
+    }
+
+    /// Appends a small chunk that belongs to trace. `false` when the capture accepts nothing more.
     pub(crate) fn append(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
@@ -140,14 +183,26 @@ impl Session {
         let result = f(writer);
         *lock(&self.written) = writer.written();
         let Err(source) = result else { return true };
+        // Before the turn ends: the next thread must not write.
         self.broken.store(true, Relaxed);
         drop(guard);
+        self.break_off(source)
+    }
+
+    /// Ends the recording because of its capture. Returns `false`.
+    pub(crate) fn break_off(&self, source: jportal_capture::Error) -> bool {
+        self.broken.store(true, Relaxed);
         self.fail(&Error::Capture { path: self.path.clone(), source });
         false
     }
 
-    /// Like [`Session::append`], but after a failure: a piece smaller than the one that did not
-    /// fit may fit. `false` when this one does not fit either.
+    /// Like [`Session::append_records`], but after a failure: a piece smaller than the one that did
+    /// not fit may fit. `false` when this one does not fit either.
+    pub(crate) fn append_records_after_failure(&self, bytes: &[u8]) -> bool {
+        self.sealer.metadata(bytes).all(|piece| self.append_after_failure(|w| w.append(&piece)))
+    }
+
+    /// Like [`Session::append_metadata`], but after a failure.
     pub(crate) fn append_after_failure(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
@@ -323,5 +378,42 @@ impl Session {
             .iter()
             .map(|(name, value)| Counter { name: format!("unit.{name}").as_str().into(), value: *value });
         own.iter().map(|(name, value)| Counter { name: (*name).into(), value: *value }).chain(unit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+    use crate::device;
+    use jportal_capture::CaptureReader;
+
+    #[test]
+    fn checksums_are_computed_outside_of_a_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config =
+            RecordingConfig { path: path.clone(), source: Source::None, ..RecordingConfig::default() };
+        let device = device::open(&config).unwrap();
+        let ring = Ring::anonymous(1 << 16, 1 << 16).unwrap();
+        let session = Session::new(&config, device, ring, Header::default());
+        session.set_writer(CaptureWriter::create(&path).unwrap());
+        assert!(session.write_header());
+        let trace = vec![7; 9 << 20];
+        let (mut pieces, mut asked) = (session.sealer.pt(Core(0), StreamOffset(0), &trace), 0);
+        let watched = std::iter::from_fn(|| {
+            assert!(!session.is_writing(), "a checksum in a turn");
+            asked += 1;
+            pieces.next()
+        });
+        assert!(session.append_sealed(Cargo::Trace, watched));
+        assert_eq!(asked, 4, "three pieces and the end");
+        assert!(session.append_sideband(Core(0), &[]) && !session.append_sideband(Core(0), &[1; 9]));
+        assert!(session.failure().unwrap().contains("sideband of core 0"));
+        assert!(!session.append_records(&[0; 24]), "after a failure");
+        session.finish(EndReason::Exit, "");
+        let reader = CaptureReader::open(&path).unwrap();
+        assert_eq!(reader.pt_bytes(Core(0)), 9 << 20);
+        assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Failed);
     }
 }

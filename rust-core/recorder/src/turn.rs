@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! A mutex that serves metadata before trace. The threads that write trace are many and always
-//! have more of it; an ordinary mutex could let the one thread that writes metadata starve.
+//! have more of it; an ordinary mutex could let the one thread that writes metadata starve. A turn
+//! is for the write alone: checksums are computed before it.
 
 use crate::session::lock;
 use std::ops::{Deref, DerefMut};
@@ -15,7 +16,7 @@ struct Queue {
 
 /// The mutex. It allocates nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Turns<T> {
+pub struct Turns<T> {
     queue: Mutex<Queue>,
     metadata: Condvar,
     trace: Condvar,
@@ -25,13 +26,16 @@ pub(crate) struct Turns<T> {
 
 /// What a thread wants to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cargo {
+pub enum Cargo {
+    /// Metadata, which goes first.
     Metadata,
+    /// Trace and its sideband.
     Trace,
 }
 
 impl<T> Turns<T> {
-    pub(crate) fn take(&self, cargo: Cargo) -> WriterTurn<'_, T> {
+    /// Waits until it is the caller's turn.
+    pub fn take(&self, cargo: Cargo) -> WriterTurn<'_, T> {
         let mut queue = lock(&self.queue);
         match cargo {
             Cargo::Metadata => {
@@ -53,13 +57,13 @@ impl<T> Turns<T> {
     }
 
     /// Whether a thread has its turn at present.
-    pub(crate) fn is_taken(&self) -> bool {
+    pub fn is_taken(&self) -> bool {
         lock(&self.queue).taken
     }
 }
 
 /// The turn of the thread that has it.
-pub(crate) struct WriterTurn<'a, T> {
+pub struct WriterTurn<'a, T> {
     turns: &'a Turns<T>,
     value: MutexGuard<'a, T>,
 }

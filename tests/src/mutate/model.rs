@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use jportal_capture::chunk::{HEAD, Head, Kind, PREAMBLE};
+use jportal_capture::chunk::{HEAD, Head, Kind, PREAMBLE, index_chunk};
 use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
 use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES};
 
@@ -173,7 +173,9 @@ impl Model {
         };
         // A part without a whole frame is empty and is left out.
         let filled = |p: &&Part| !matches!(p, Part::Metadata(all) | Part::Sideband(_, all) if all.is_empty());
-        self.parts.iter().filter(filled).map(chunk).collect()
+        let mut chunks: Vec<_> = self.parts.iter().filter(filled).map(chunk).collect();
+        list_anew(&mut chunks);
+        chunks
     }
 
     /// The bytes of the file that consists of these chunks.
@@ -184,6 +186,22 @@ impl Model {
             bytes.extend_from_slice(payload);
         }
         bytes
+    }
+}
+
+/// Makes the index chunks list the chunks before them.
+pub(super) fn list_anew(chunks: &mut [(Head, Vec<u8>)]) {
+    let (mut first, mut previous) = (0, 0);
+    for n in 0..chunks.len() {
+        match chunks[n].0.kind {
+            Kind::Index => {
+                let heads: Vec<Head> = chunks[first..n].iter().map(|chunk| chunk.0).collect();
+                chunks[n] = index_chunk(&heads, previous);
+                (first, previous) = (n + 1, chunks[n].0.len);
+            }
+            Kind::End => chunks[n].0.aux = if first == n { previous } else { 0 },
+            _ => {}
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
 use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES, TRAILER};
 
 use super::layout::{Blob, EncodingLayout, Field, List, layout};
-use super::model::{Model, MutationTarget, Part, u16_at, u32_at};
+use super::model::{Model, MutationTarget, Part, list_anew, u16_at, u32_at};
 use crate::Result;
 
 /// The number of changes.
@@ -51,8 +51,8 @@ enum CaptureChange {
     Flip { share: f64, bits: u8 },
     /// The end of the file is cut off.
     Cut { share: f64 },
-    /// Bytes of a core's trace.
-    Trace { chunk: usize, at: usize, with: Vec<u8> },
+    /// Bytes of a core's trace, or of the index.
+    Bytes { chunk: usize, at: usize, with: Vec<u8> },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -305,13 +305,16 @@ fn of_chunks(model: &Model, random: &mut Rng, amount: Amount) -> Vec<Mutation> {
         add(format!("the file cut at {share:.6}"), CaptureChange::Cut { share });
         let (share, bits) = (random.f64(), 1 << random.u32(..8));
         add(format!("a bit turned at {share:.6}"), CaptureChange::Flip { share, bits });
-        let trace = kinds.get(&Kind::Pt.code()).map_or(&[][..], |v| v);
-        let Some(&chunk) = random.choice(trace) else { continue };
-        // 0 in a chunk without trace: then nothing is changed.
-        let at = random.usize(..chunks[chunk].1.len().max(1));
-        let mut with = vec![0; random.usize(1..=24)];
-        random.fill(&mut with);
-        add(format!("trace of chunk {chunk} at {at}: {with:02x?}"), CaptureChange::Trace { chunk, at, with });
+        for (kind, what) in [(Kind::Pt, "trace"), (Kind::Index, "index")] {
+            let numbers = kinds.get(&kind.code()).map_or(&[][..], |v| v);
+            let Some(&chunk) = random.choice(numbers) else { continue };
+            // 0 in a chunk without trace: then nothing is changed.
+            let at = random.usize(..chunks[chunk].1.len().max(1));
+            let mut with = vec![0; random.usize(1..=24)];
+            random.fill(&mut with);
+            let name = format!("{what} of chunk {chunk} at {at}: {with:02x?}");
+            add(name, CaptureChange::Bytes { chunk, at, with });
+        }
     }
     all
 }
@@ -336,8 +339,11 @@ impl Mutation {
             }
             CaptureChange::Head { chunk, field, value } => {
                 let mut chunks = model.chunks();
-                if let Some((head, payload)) = chunks.get_mut(*chunk) {
-                    set(head, payload, *field, *value);
+                let Some((head, payload)) = chunks.get_mut(*chunk) else { return model.file(&chunks) };
+                let listed = !matches!(head.kind, Kind::Index | Kind::End);
+                set(head, payload, *field, *value);
+                if listed {
+                    list_anew(&mut chunks);
                 }
                 model.file(&chunks)
             }
@@ -366,12 +372,14 @@ impl Mutation {
                 file.truncate(place(&file, *share));
                 file
             }
-            CaptureChange::Trace { chunk, at, with } => {
+            CaptureChange::Bytes { chunk, at, with } => {
                 let mut chunks = model.chunks();
-                if let Some((head, payload)) = chunks.get_mut(*chunk) {
-                    let len = with.len().min(payload.len() - at);
-                    payload[*at..at + len].copy_from_slice(&with[..len]);
-                    *head = Head::of(head.kind, head.aux, head.offset, payload);
+                let Some((head, payload)) = chunks.get_mut(*chunk) else { return model.file(&chunks) };
+                let len = with.len().min(payload.len() - at);
+                payload[*at..at + len].copy_from_slice(&with[..len]);
+                *head = Head::of(head.kind, head.aux, head.offset, payload);
+                if head.kind != Kind::Index {
+                    list_anew(&mut chunks);
                 }
                 model.file(&chunks)
             }

@@ -154,6 +154,14 @@ pub fn write(path: &Path) {
     w.finish(EndReason::Exit, "done", vec![Counter { name: "waits".into(), value: 3 }]).unwrap();
 }
 
+/// What a capture holds and where, apart from its end chunk.
+pub fn contents(r: &CaptureReader) -> String {
+    let streams: Vec<_> = r.cores().into_iter().map(|core| (core, r.pt(core), r.sideband(core))).collect();
+    let marks: Vec<_> = r.drained().collect();
+    let (header, losses, metadata) = (r.header(), r.losses(), r.metadata_pieces());
+    format!("{header:?}\n{losses:?}\n{metadata:?}\n{streams:?}\n{marks:?} {:?}", r.described())
+}
+
 /// Reads everything that a reader offers; returns the records and the number of errors.
 pub fn read_all(r: &CaptureReader) -> (Vec<Stamped>, usize) {
     let mut errors = r.check().len();
