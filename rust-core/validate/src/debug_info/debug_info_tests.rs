@@ -410,3 +410,19 @@ fn the_opcodes_of_the_rows_are_those_of_the_states() {
     assert!(report.is_clean());
     let _: Arc<dyn StateObservers> = Arc::new(StateCollector::default());
 }
+
+#[test]
+fn impossible_debug_info_is_found() {
+    // No invoke stands at 4, where `f` and `g` are inlined.
+    let mut outer = LOOP.to_vec();
+    outer[4..7].fill(0);
+    let impossible = report(&image_of(&outer, compilers::C2, &[], &[]), &[], &[]);
+    assert!(!impossible.is_clean() && impossible.found == 0);
+    let [code] = &impossible.impossible[..] else { panic!("{:?}", impossible.impossible) };
+    assert_eq!((code.compiler, code.compile_id, code.method.as_str()), ("C2", 3, "a.A.loop(I)V"));
+    assert!(code.why.contains("bci 4 of a.A.loop(I)V, where no invoke stands"), "{}", code.why);
+    let text = impossible.text();
+    assert!(text.contains("impossible debug info; none of this code is judged:\n  a.A.loop(I)V (compile id 3, C2, "), "{text}");
+    let sound = report(&image(compilers::C2, &[], &[]), &[], &[]);
+    assert!(sound.is_clean() && !sound.text().contains("impossible"));
+}

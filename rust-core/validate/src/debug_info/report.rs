@@ -8,7 +8,7 @@ use jportal_capture::schema::compilers;
 use jportal_plain::line;
 use jportal_reconstruct::{CallTarget, RanBlock, ReachedState, StateKind};
 use jportal_units::{Bci, CodeId};
-use jportal_vm_image::{NMethod, VmImage};
+use jportal_vm_image::{CodeVersion, NMethod, VmImage};
 use serde::Serialize;
 
 use super::collect::{FirstSeen, Occurrences, Reached};
@@ -124,6 +124,22 @@ pub struct UnjudgedRow {
     counts: StateCounts,
 }
 
+/// An nmethod with debug info or path markers that no compiler can have made rightly: a frame that
+/// is inlined where no invoke stands, a bci after the end of a method. None of its code is judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImpossibleCode {
+    /// What is wrong.
+    pub why: String,
+    /// `C1` or `C2`.
+    pub compiler: &'static str,
+    /// The number that `-XX:+PrintCompilation` shows.
+    pub compile_id: u32,
+    /// The nmethod's method.
+    pub method: String,
+    /// Address of the nmethod's code.
+    pub code: String,
+}
+
 /// What a profiler would be shown of one method's nmethods.
 #[derive(Clone, Debug, Serialize)]
 pub struct SampleRow {
@@ -152,6 +168,8 @@ pub struct DebugInfoReport {
     pub found: u64,
     /// The wrong places, those that ran most often first; at most as many as were asked for.
     pub findings: Vec<StateFinding>,
+    /// The nmethods whose debug info is impossible, whether they ran or not.
+    pub impossible: Vec<ImpossibleCode>,
     /// All places whose innermost frame is in the class of [`ReportLimits::places`].
     pub places: Vec<StatePlace>,
     /// Whether some nmethod has the additional positions of `-XX:+DebugNonSafepoints`.
@@ -265,6 +283,7 @@ impl DebugInfoReport {
             not_judged,
             found: 0,
             findings: Vec::new(),
+            impossible: image.codes().iter().filter_map(|version| impossible(image, version)).collect(),
             places: Vec::new(),
             // C1's code has one for its handlers, without a scope, in any case.
             debug_non_safepoints: nmethods
@@ -340,8 +359,19 @@ impl DebugInfoReport {
     }
     /// Whether nothing is wrong.
     pub const fn is_clean(&self) -> bool {
-        self.found == 0
+        self.found == 0 && self.impossible.is_empty()
     }
+}
+
+fn impossible(image: &VmImage, version: &CodeVersion) -> Option<ImpossibleCode> {
+    let n = version.nmethod()?;
+    Some(ImpossibleCode {
+        why: n.flaw.as_ref()?.to_string(),
+        compiler: compiler(n),
+        compile_id: n.compile_id,
+        method: name(image, n.method),
+        code: version.range.start.to_string(),
+    })
 }
 
 fn finding(
@@ -491,6 +521,10 @@ impl DebugInfoReport {
             text += if shown < self.found { "; those that ran most often:\n" } else { ":\n" };
             self.findings.iter().for_each(|f| text += &f.text());
         }
+        if !self.impossible.is_empty() {
+            text += "\nimpossible debug info; none of this code is judged:\n";
+            self.impossible.iter().for_each(|code| text += &code.text());
+        }
         if !self.places.is_empty() {
             text += "\nplaces:\n";
             self.places.iter().for_each(|p| text += &p.text());
@@ -591,6 +625,19 @@ impl StateFinding {
         text += &format!("  block       {}\n", chain(&self.control));
         text += &format!("  control     {}\n", line(&self.did));
         text + &format!("  see         {}\n", line(&self.see))
+    }
+}
+
+impl ImpossibleCode {
+    fn text(&self) -> String {
+        format!(
+            "  {} (compile id {}, {}, {}): {}\n",
+            line(&self.method),
+            self.compile_id,
+            self.compiler,
+            self.code,
+            line(&self.why)
+        )
     }
 }
 
