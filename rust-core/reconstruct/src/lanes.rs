@@ -144,6 +144,8 @@ impl Lane<'_> {
 /// A lane as the driver knows it.
 struct LaneFacts {
     pt_bytes: u64,
+    /// The consumer sees the lane's events.
+    selected: bool,
     /// The lane's events are needed, or tell whether the thread has open frames when another
     /// thread takes its OS thread.
     needed: bool,
@@ -215,6 +217,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
             crew.give(lane, work);
         }
     }
+    /// Whether the consumer sees the lane's events.
+    pub(crate) fn is_selected(&self, lane: usize) -> bool {
+        self.known[lane].selected
+    }
     /// Counts bytes of PT that were recorded for the lane's thread.
     pub(crate) fn add_bytes(&mut self, lane: usize, bytes: u64) {
         self.known[lane].pt_bytes += bytes;
@@ -232,7 +238,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
             // The automaton keeps neither what code runs nor the states that observers ask for.
             machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
-            self.known.push(LaneFacts { pt_bytes: 0, needed });
+            self.known.push(LaneFacts { pt_bytes: 0, selected: wanted, needed });
             crew.add(Lane { machine, sink, info, enough: false, needs: self.needs, cut: false });
         }
         number

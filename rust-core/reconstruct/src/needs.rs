@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which trace nothing needs any more: that of threads whose sinks have enough.
+//! Which trace nothing needs: that of threads that are not selected, and of threads whose sinks
+//! have enough.
+//!
+//! If threads are selected, the stretches of other OS threads are not needed from the start. All
+//! threads that use the OS thread of a selected one are needed: they tell which of them a stretch
+//! belongs to.
 //!
 //! A lane whose sink has enough says so, and the cores' streams skip the later stretches of its
 //! thread. The last trace before another thread takes the same OS thread is not skipped: it tells
@@ -10,7 +15,7 @@ use crate::stretches::Stretch;
 use hashbrown::HashMap;
 use jportal_units::{Tid, Tsc};
 use jportal_vm_image::Threads;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The bytes of a thread's trace that are decoded before the next thread takes its OS thread. What
@@ -20,18 +25,30 @@ const TAIL: u64 = 1 << 20;
 /// What the lanes of a decode still need.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
+    /// The OS thread ids of the selected threads, in order; `None`: all threads are selected.
+    selected: Option<Vec<u32>>,
     /// By OS thread id and start of a thread that is followed by another one on its OS thread:
     /// when its last needed stretches begin to be closed.
     tails: HashMap<(u32, u64), Tsc>,
     /// By OS thread id: stretches closed before this time are not needed.
     until: Mutex<HashMap<u32, Tsc>>,
-    /// Some thread has enough.
-    any: AtomicBool,
+    /// The number of threads that have enough.
+    ended: AtomicUsize,
 }
 
 impl Needs {
-    /// Everything is needed. `order`: all stretches in the order in which they were closed.
-    pub(crate) fn new(order: &[Stretch], threads: &Threads) -> Self {
+    /// All of these threads is needed, and nothing else; everything if `None`.
+    pub(crate) fn of(selected: Option<impl Iterator<Item = Tid>>) -> Self {
+        let selected = selected.map(|tids| {
+            let mut all: Vec<u32> = tids.map(|tid| tid.0).collect();
+            all.sort_unstable();
+            all
+        });
+        Self { selected, ..Self::default() }
+    }
+    /// The same for lanes that say when their sinks have enough. `order`: all stretches in the
+    /// order in which they were closed.
+    pub(crate) fn until_enough(self, order: &[Stretch], threads: &Threads) -> Self {
         let mut spans: Vec<(u32, Tsc)> = threads.iter().map(|s| (s.tid.0, s.started)).collect();
         spans.sort_unstable();
         let pairs = spans.windows(2).filter(|pair| pair[0].0 == pair[1].0);
@@ -46,7 +63,7 @@ impl Needs {
             }
             ((tid, started.0), from)
         };
-        Self { tails: pairs.map(tail).collect(), ..Self::default() }
+        Self { tails: pairs.map(tail).collect(), ..self }
     }
     /// Nothing needs more of the thread, by id and start.
     pub(crate) fn has_enough(&self, tid: Tid, started: Tsc) {
@@ -54,18 +71,21 @@ impl Needs {
         let mut all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.entry(tid.0).or_default();
         *known = until.max(*known);
-        self.any.store(true, Ordering::Release);
+        self.ended.fetch_add(1, Ordering::Release);
     }
     /// Whether nothing needs the trace of a stretch. An earlier answer `true` stays true.
     pub(crate) fn excludes(&self, stretch: &Stretch) -> bool {
-        self.is_any() && {
-            let all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-            all.get(&stretch.tid.0).is_some_and(|until| stretch.closed < *until)
-        }
+        let tid = stretch.tid.0;
+        self.selected.as_ref().is_some_and(|tids| tids.binary_search(&tid).is_err())
+            || self.ended() > 0 && {
+                let all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+                all.get(&tid).is_some_and(|until| stretch.closed < *until)
+            }
     }
-    /// Whether some thread has enough.
-    pub(crate) fn is_any(&self) -> bool {
-        self.any.load(Ordering::Acquire)
+    /// The number of threads that have enough. While it stays the same, the answers of
+    /// [`Self::excludes`] do, too.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Acquire)
     }
 }
 
@@ -94,7 +114,8 @@ mod tests {
             stretch(7, 3 * TAIL, 3 * TAIL + 10, 110),
             stretch(7, 3 * TAIL + 10, 3 * TAIL + 20, 130),
         ];
-        let needs = Needs::new(&order, &image.threads);
+        let all = Needs::of(None::<std::iter::Empty<Tid>>);
+        let needs = all.until_enough(&order, &image.threads);
         let excluded = || order.each_ref().map(|s| needs.excludes(s));
         assert_eq!(excluded(), [false; 5]);
         needs.has_enough(Tid(8), Tsc(20));
@@ -104,5 +125,12 @@ mod tests {
         assert_eq!(excluded(), [true, false, true, false, false]);
         needs.has_enough(Tid(7), Tsc(120));
         assert_eq!(excluded(), [true; 5]);
+        // Of a selection, only the OS thread counts.
+        let needs = Needs::of(Some([Tid(9), Tid(7)].into_iter())).until_enough(&order, &image.threads);
+        assert_eq!(order.each_ref().map(|s| needs.excludes(s)), [false, false, true, false, false]);
+        needs.has_enough(Tid(7), Tsc(10));
+        assert_eq!(order.each_ref().map(|s| needs.excludes(s)), [true, false, true, false, false]);
+        let nothing = Needs::of(Some(std::iter::empty()));
+        assert!(order.iter().all(|s| nothing.excludes(s)));
     }
 }
