@@ -69,6 +69,9 @@ pub struct DecodeOptions {
     /// Leaves out the trace of threads whose sinks have enough. The figures then cover what was
     /// decoded, and [`DecodeSummary::enough`] says so. Not with libipt, nor with an order.
     pub leave_out: bool,
+    /// With `leave_out`: also leaves out the trace of threads that cannot run bytecodes (of the
+    /// garbage collector, of C1 and C2). Their flows are empty: gaps of them are not known.
+    pub leave_out_vm_threads: bool,
     /// Observers of compiled code. The numbers of events that they get are those of a consumer
     /// that takes no runs.
     pub observers: Option<Arc<dyn StateObservers>>,
@@ -117,6 +120,9 @@ pub(crate) fn decode_watched(
     let until_enough = own && options.leave_out && watcher.is_none() && options.observers.is_none();
     if until_enough {
         needs = needs.until_enough(order, &recording.image().threads);
+    }
+    if until_enough && options.leave_out_vm_threads {
+        needs = needs.without_vm_threads(&recording.image().threads);
     }
     let (needs, reported) = (Some(&needs).filter(|_| own), Some(&needs).filter(|_| until_enough));
     let lanes = lanes.observed_by(options.observers.as_deref()).reporting_to(reported);
@@ -224,7 +230,7 @@ fn route<'a>(
         let lane = lanes.at(unseen.tid, unseen.blind.since, crew);
         lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
     }
-    let enough = lanes.needs().is_some_and(|needs| needs.ended() > 0);
+    let enough = lanes.needs().is_some_and(|needs| needs.ended() > 0 || needs.has_vm_threads());
     let threads = lanes.end(crew);
     let not_asked_bytes = total - asked_bytes;
     let unattributed_bytes = recording.pt_bytes().saturating_sub(total);

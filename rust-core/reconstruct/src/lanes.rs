@@ -239,7 +239,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
             machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
             self.known.push(LaneFacts { pt_bytes: 0, selected: wanted, needed });
-            crew.add(Lane { machine, sink, info, enough: false, needs: self.needs, cut: false });
+            // Its flow stays empty.
+            let enough = self.needs.is_some_and(|needs| needs.is_vm_thread(info.tid));
+            crew.add(Lane { machine, sink, info, enough, needs: self.needs, cut: false });
         }
         number
     }

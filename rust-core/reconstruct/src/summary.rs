@@ -76,8 +76,9 @@ pub struct DecodeSummary {
     pub not_asked_bytes: u64,
     /// Records that the data rings lost.
     pub lost_records: u64,
-    /// Some sink had enough of its thread, so that trace may have been left out
-    /// ([`DecodeOptions::leave_out`](crate::DecodeOptions)). The figures cover what was decoded.
+    /// Trace may have been left out because some sink had enough of its thread, or because threads
+    /// cannot run bytecodes ([`DecodeOptions::leave_out`](crate::DecodeOptions)). The figures cover
+    /// what was decoded.
     pub enough: bool,
 }
 

@@ -59,7 +59,7 @@ fn sections(recording: &RecordedRun, capture: &Path, words: &[&str]) -> Vec<Stri
 /// `--thread` leaves out the trace of other threads. The flow must be the one that the thread has
 /// when all are decoded.
 fn threads_alone_are_the_same(recording: &RecordedRun, capture: &Path) {
-    let mut whole = sections(recording, capture, &["--limit", "100000000"]);
+    let mut whole = sections(recording, capture, &[]);
     let of = |section: &str| -> String {
         let head = section.lines().next().unwrap_or_default();
         head.split("(tid ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().to_owned()
@@ -70,8 +70,7 @@ fn threads_alone_are_the_same(recording: &RecordedRun, capture: &Path) {
     let mut sizes = 0;
     for (n, (size, tid)) in tids.iter().rev().take(4).enumerate() {
         let jobs = ["1", "3"][n % 2];
-        let words = ["--limit", "100000000", "--thread", tid, "--jobs", jobs];
-        let alone = sections(recording, capture, &words);
+        let alone = sections(recording, capture, &["--thread", tid, "--jobs", jobs]);
         let expected: Vec<_> = whole.iter().filter(|s| of(s) == *tid).collect();
         let alone: Vec<_> = alone.iter().map(|s| s.trim_end()).collect();
         assert!(alone == expected, "thread {tid} is another one alone, of {}", capture.display());
@@ -107,13 +106,8 @@ fn figures_of_threads_are_parts_of_the_whole(recording: &RecordedRun, capture: &
 /// `print --limit` leaves out trace. What it prints of each thread must be the beginning of what
 /// is printed without a limit that matters.
 fn heads_are_those_of_all_lines(recording: &RecordedRun, capture: &Path) {
-    let print = |limit: &str| {
-        let words = ["--level", "call", "--limit", limit, "--jobs", "3"];
-        let text = recording.jportal(&["print"], capture, &words).unwrap().text();
-        let text = text.split("\nexecution ").next().unwrap_or_default();
-        format!("\n{text}").split("\nthread ").skip(1).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let (whole, part) = (print("100000000"), print("30"));
+    let whole = sections(recording, capture, &["--jobs", "3"]);
+    let part = sections(recording, capture, &["--jobs", "3", "--limit", "30"]);
     assert_eq!(whole.len(), part.len());
     let mut limited = 0;
     for (whole, part) in whole.iter().zip(&part) {
