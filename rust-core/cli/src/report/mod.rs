@@ -164,7 +164,7 @@ fn show<A>(
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(
             "{}; {native} machine-flow errors, {reconstruct} contradictions\n",
-            decode::share_decoded(&summary)
+            decode::share_decoded(summary)
         ))?;
     }
     if let Some(c) = filled {
