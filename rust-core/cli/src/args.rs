@@ -69,7 +69,8 @@ pub(crate) enum Command {
     ///
     /// `completeness` is the share of the recorded PT bytes that was decoded. Bytes skipped
     /// after an error and bytes of no known thread count as not decoded. Trace that was lost
-    /// before it could be recorded appears in `gaps`.
+    /// before it could be recorded appears in `gaps`. With `--thread`, the figures are those of the
+    /// selected threads; the trace of others is left out, and counted in `not_asked_bytes`.
     Info(InfoArgs),
     /// Print the flow as text, one thread after the other
     Print(PrintArgs),
@@ -571,6 +572,9 @@ pub(crate) struct PrintArgs {
     #[arg(long, value_enum, default_value_t = PrintLevel::Call)]
     pub(crate) level: PrintLevel,
     /// Maximum number of lines per thread
+    ///
+    /// The rest of the thread's trace is not read if possible, nor is the trace of threads that
+    /// cannot run bytecodes: of the garbage collector, C1 and C2. There is no table of shares then.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) limit: u64,
     /// Show the machine blocks around this event of one thread, with markers and debug info

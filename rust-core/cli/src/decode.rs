@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use jportal::file::{CaptureReader, Header};
-use jportal::{Answer, Capture, Exclude, Query, Warning};
+use jportal::{Answer, Capture, DecodeSummary, Exclude, Query, Warning};
 
 use crate::args::{self, DecodeArgs, EventProvenance, ExcludeArgs, InferArgs, JobsArgs, RangeArgs};
 use crate::messages::detail;
@@ -112,6 +112,15 @@ pub(crate) fn remark<A>(args: &DecodeArgs, capture: &Capture, answer: &Answer<A>
         ));
     }
     Ok(())
+}
+
+/// The share of the trace that was decoded, in words.
+pub(crate) fn share_decoded(summary: &DecodeSummary) -> String {
+    let of = match summary.not_asked_bytes {
+        0 => "recorded trace",
+        _ => "selected threads' trace",
+    };
+    format!("{:.2}% of the {of} was decoded", 100.0 * summary.completeness())
 }
 
 /// Ticks of the TSC per millisecond.

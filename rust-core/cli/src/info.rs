@@ -40,6 +40,8 @@ struct Decoded {
     overflows: u64,
     truncations: u64,
     unattributed_bytes: u64,
+    not_asked_bytes: u64,
+    asked_bytes: u64,
     completeness: f64,
     execution: Option<Execution>,
     projection: Option<place::Summary>,
@@ -67,9 +69,9 @@ pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
         let gathered = gather(&threads, &summary);
         Some(Decoded { check, projection: placed, recovery: filled, execution, ..gathered })
     };
-    let clean = decoded.as_ref().is_none_or(|d| {
-        d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures(recording.pt_bytes()).is_empty())
-    });
+    let clean = decoded
+        .as_ref()
+        .is_none_or(|d| d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures().is_empty()));
     if args.decode.format.is_for_programs() {
         let mut all = as_json(recording, decoded, &damaged);
         if let Some(presence) = presence {
@@ -85,11 +87,12 @@ pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
 impl Decoded {
     /// Reasons why a check fails although no event is impossible: where the decoder could not
     /// follow the trace, there are no events.
-    fn failures(&self, pt_bytes: u64) -> Vec<String> {
+    fn failures(&self) -> Vec<String> {
         let errors = [(self.native_flow, "of the machine flow"), (self.reconstruct, "of the reconstruction")];
         let errors = errors.into_iter().filter(|e| e.0 > 0).map(|(n, of)| format!("{n} errors {of}"));
-        let nothing = self.bytecodes == 0 && pt_bytes > 0;
-        let nothing = nothing.then(|| format!("no bytecode in {pt_bytes} bytes of trace"));
+        let asked = self.asked_bytes;
+        let nothing = self.bytecodes == 0 && asked > 0;
+        let nothing = nothing.then(|| format!("no bytecode in {asked} bytes of trace"));
         errors.chain(nothing).collect()
     }
 }
@@ -114,6 +117,8 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         overflows: s.native.overflows,
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
+        not_asked_bytes: s.not_asked_bytes,
+        asked_bytes: s.asked_bytes(),
         completeness: s.completeness(),
         execution: None,
         recovery: None,
@@ -170,7 +175,7 @@ fn as_json(recording: &Recording, decoded: Option<Decoded>, more: &[Damage]) -> 
         "threads": reported_threads(recording),
     });
     if let Some(d) = decoded {
-        let failures = d.failures(recording.pt_bytes());
+        let failures = d.failures();
         all["threads"] = json!(d.threads);
         all["gaps"] = d.gaps.into();
         all["gaps_by_reason"] = json!(d.gaps_by_reason);
@@ -186,6 +191,7 @@ fn as_json(recording: &Recording, decoded: Option<Decoded>, more: &[Damage]) -> 
         all["overflows"] = d.overflows.into();
         all["truncations"] = d.truncations.into();
         all["unattributed_bytes"] = d.unattributed_bytes.into();
+        all["not_asked_bytes"] = d.not_asked_bytes.into();
         all["completeness"] = d.completeness.into();
         if let Some(execution) = d.execution {
             all["execution"] = json!(execution);
@@ -305,7 +311,7 @@ fn as_text(recording: &Recording, decoded: Option<&Decoded>, presence: Option<&P
     }
     if let Some((d, check)) = decoded.and_then(|d| Some((d, d.check.as_ref()?))) {
         text.push_str(&check.text());
-        let failures = d.failures(recording.pt_bytes());
+        let failures = d.failures();
         if !failures.is_empty() {
             text.push_str(&format!("failed        {}\n", failures.join(", ")));
         }
@@ -388,6 +394,12 @@ fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
         ),
         _ => String::new(),
     };
+    let (left_out, of) = match d.not_asked_bytes {
+        0 => (String::new(), "recorded PT bytes".to_owned()),
+        n => {
+            (format!("{n} bytes of PT, of other threads"), format!("remaining {} bytes of PT", d.asked_bytes))
+        }
+    };
     vec![
         ("bytecodes", d.bytecodes.to_string()),
         ("unresolved", format!("{} stretches of compiled code", d.unresolved)),
@@ -395,6 +407,7 @@ fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
         ("orphans", orphans),
         ("gaps", gaps),
         ("errors", format!("{} machine flow, {} reconstruction", d.native_flow, d.reconstruct)),
-        ("completeness", format!("{:.2}% of the recorded PT bytes were decoded", 100.0 * d.completeness)),
+        ("left out", left_out),
+        ("completeness", format!("{:.2}% of the {of} were decoded", 100.0 * d.completeness)),
     ]
 }

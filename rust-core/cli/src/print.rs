@@ -43,8 +43,9 @@ pub(crate) fn print(args: &PrintArgs) -> Result<CommandOutcome> {
     let spills = Arc::new(Spills::default());
     let opened = Arc::clone(&spills);
     let printer = Printer::new(methods, options, move |_: &ThreadInfo| opened.open());
-    let answer =
-        decode::query_part(&args.decode, &args.range, &args.infer, &capture)?.leave_out().run(printer)?;
+    let query = decode::query_part(&args.decode, &args.range, &args.infer, &capture)?.leave_out();
+    let query = if args.limit == u64::MAX { query } else { query.leave_out_vm_threads() };
+    let answer = query.run(printer)?;
     decode::remark(&args.decode, &capture, &answer)?;
     if let Some(e) = answer.analysis.error() {
         return Err(e).context("cannot write the output");

@@ -144,6 +144,12 @@ impl<'c> Query<'c> {
         self.options.leave_out = true;
         self
     }
+    /// With [`Self::leave_out`]: also leaves out the trace of threads that cannot run bytecodes, as
+    /// those of the garbage collector, C1 and C2. The analysis sees nothing of them, not even gaps.
+    pub fn leave_out_vm_threads(mut self) -> Self {
+        self.options.leave_out_vm_threads = true;
+        self
+    }
     /// Observers of the compiled code of the selected threads.
     pub fn observers(mut self, observers: Arc<dyn StateObservers>) -> Self {
         self.options.observers = Some(observers);

@@ -2,6 +2,7 @@
 
 //! The contents of the traced code cache as a function of time.
 
+use crate::config::Slack;
 use crate::error::Error;
 use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 use std::collections::HashMap;
@@ -324,7 +325,26 @@ impl CodeHistory {
     /// follow its store by `before` ticks. If the answer is no, it is no for all later changes,
     /// too.
     pub(crate) fn reaches(&self, number: usize, latest: u64, before: u64) -> bool {
-        let reach = self.reach.get_or_init(|| {
+        let late = |c: &CacheChange| self.vague && c.tsc <= latest.saturating_add(before);
+        self.reach().get(number).is_some_and(|&since| since <= latest)
+            || self.changes.get(number).is_some_and(late)
+    }
+
+    /// A core that ran code at `tsc` may or may not have seen some changes by then. The time
+    /// before which none of them was visible: what a core ran before it says nothing about them.
+    /// `Tsc(u64::MAX)` if there is no such change, now or later.
+    pub fn unsettled_since(&self, tsc: Tsc, slack: Slack) -> Tsc {
+        let settled = tsc.0.saturating_sub(slack.after);
+        let first = self.changes.partition_point(|c| c.tsc < settled);
+        let known = self.reach().get(first).copied().unwrap_or(u64::MAX);
+        let vague =
+            self.changes.get(first).filter(|_| self.vague).map(|c| c.tsc.saturating_sub(slack.before));
+        Tsc(vague.map_or(known, |v| v.min(known)))
+    }
+
+    /// For each change, the earliest time at which the store of it, or of a change after it, began.
+    fn reach(&self) -> &[u64] {
+        self.reach.get_or_init(|| {
             let mut least = u64::MAX;
             let mut all: Vec<u64> = self
                 .changes
@@ -337,9 +357,7 @@ impl CodeHistory {
                 .collect();
             all.reverse();
             all
-        });
-        let late = |c: &CacheChange| self.vague && c.tsc <= latest.saturating_add(before);
-        reach.get(number).is_some_and(|&since| since <= latest) || self.changes.get(number).is_some_and(late)
+        })
     }
 
     pub(crate) fn changes(&self) -> &[CacheChange] {
@@ -440,6 +458,21 @@ mod tests {
         assert!(h.is_vague());
         assert_eq!(reached(&h, 29), [0, 1, 2]);
         assert_eq!(reached(&h, 30), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_ran_before_an_unsettled_change_says_nothing_about_it() {
+        let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let slack = Slack { before: 40, after: 10 };
+        let since = |h: &CodeHistory, tsc| h.unsettled_since(Tsc(tsc), slack).0;
+        assert_eq!(since(&h, 5), u64::MAX);
+        h.install(Tsc(100), Address(0x1100), &[1; 8], CodeId(1)).unwrap();
+        h.patch(Tsc(190), Some(Tsc(120)), Address(0x1101), &[2], None, Patch::Other).unwrap();
+        h.patch(Tsc(200), Some(Tsc(195)), Address(0x1102), &[3], None, Patch::Other).unwrap();
+        assert_eq!([110, 111, 200, 201, 210, 211].map(|t| since(&h, t)), [100, 120, 120, 195, 195, u64::MAX]);
+        // A change that does not say when its store began.
+        h.patch(Tsc(230), None, Address(0x1103), &[4], None, Patch::Other).unwrap();
+        assert_eq!([111, 205, 211].map(|t| since(&h, t)), [120, 160, 190]);
     }
 
     #[test]

@@ -4,9 +4,11 @@
 
 mod sim;
 
-use jportal_machine_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, Statistics, Stretch};
+use jportal_machine_flow::{Config, CoreDecoder, Exit, Item, PopRule, Progress, Slack, Statistics, Stretch};
+use jportal_pt_packet::find_psbs;
 use jportal_units::{StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 use sim::machine::{Changes, SimulatedRun, run};
 use sim::unit::{EncodingOptions, MTC, PLAIN};
@@ -46,6 +48,25 @@ fn decode(run: &SimulatedRun, config: Config, pieces: &mut Rng) -> (Vec<Item>, S
     }
     decoder.finish(&mut all);
     (all, *decoder.statistics())
+}
+
+/// Decodes up to `until`, and from the PSB at `resume` on to the end. Returns the items of the
+/// second part.
+fn decode_after(run: &SimulatedRun, config: Config, until: usize, resume: usize) -> Vec<Item> {
+    let (trace, history) = (&run.trace, &run.history);
+    let mut decoder = CoreDecoder::new(config, history);
+    let part = |decoder: &mut CoreDecoder, bytes: std::ops::Range<usize>| {
+        decoder.push(StreamOffset(bytes.start as u64), &trace[bytes.clone()]);
+        let (until, latest) = (StreamOffset(bytes.end as u64), run.latest(bytes.end));
+        let continues = bytes.end < trace.len();
+        let stretch = Stretch { until, since: Tsc(0), latest, tid: Tid(1), left: Tsc(0), continues };
+        let mut all = Vec::new();
+        while decoder.decode(stretch, history, &mut all) == Progress::More {}
+        all
+    };
+    part(&mut decoder, 0..until);
+    decoder.leave_out(StreamOffset(resume as u64));
+    part(&mut decoder, resume..trace.len())
 }
 
 fn same(truth: &Item, decoded: &Item) -> bool {
@@ -114,6 +135,23 @@ proptest! {
         let run = run(seed, 20_000, options, Changes { every: 0, late: 0, early: 0 });
         let statistics = check(&run, &options, seed);
         prop_assert_eq!(statistics.choices, 0);
+    }
+
+    #[test]
+    fn trace_that_is_left_out(seed: u64, options in any_options(), first: Index, second: Index) {
+        let run = run(seed, 20_000, options, Changes { every: 0, late: 0, early: 0 });
+        let psbs: Vec<usize> = find_psbs(&run.trace).collect();
+        let (until, resume) = (first.index(run.trace.len()), *second.get(&psbs));
+        prop_assume!(until <= resume);
+        let (whole, _) = decode(&run, config(&options), &mut Rng(seed | 1));
+        let part = decode_after(&run, config(&options), until, resume);
+        // The first block may have begun before the PSB.
+        let ends = |i: &Item| matches!(i, Item::Block { exit, .. } if !matches!(exit, Exit::FallThrough | Exit::Cut));
+        let rest = &part[part.iter().position(ends).map_or(part.len(), |at| at + 1)..];
+        let is_end = rest.iter().rev().zip(whole.iter().rev()).all(|(a, b)| same(a, b));
+        prop_assert!(is_end && whole.len() >= rest.len(), "{} of {} items", rest.len(), whole.len());
+        let bytes = (run.trace.len() - resume) as f64 / run.trace.len() as f64;
+        prop_assert!(bytes < 0.2 || rest.len() as f64 > 0.5 * bytes * whole.len() as f64, "{} items", rest.len());
     }
 
     #[test]

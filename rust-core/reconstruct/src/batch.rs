@@ -8,7 +8,9 @@ use crate::recording::{Recording, Turn};
 use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
-use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
+use jportal_machine_flow::{
+    CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress, Slack,
+};
 use jportal_pt_packet::find_psbs;
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
@@ -44,10 +46,9 @@ impl Batch {
 const PORTION: u64 = 256 << 10;
 /// The least number of bytes of trace between the beginning of trace that nothing needs and the
 /// next stretch that is needed, for which the stream is left and found again.
-const LEAP: u64 = 256 << 10;
-/// The least number of bytes of trace that are decoded before such a stretch, which bring the
-/// decoder into the state that it would have.
-const RUN_UP: u64 = 32 << 10;
+const LEAP: u64 = 16 << 10;
+/// The least number of bytes of trace that are decoded before such a stretch: a PSB+ is among them.
+const RUN_UP: u64 = 256;
 
 /// A check of a core's items by a second party.
 trait Check {
@@ -116,9 +117,10 @@ pub(crate) fn send(
     recording: &Recording,
     core: Core,
     turns: Vec<Turn>,
+    needs: Option<&Needs>,
     to: &jportal_flow::Sender<Result<Batch, Error>>,
 ) {
-    let mut stream = CoreStream::new(recording, core, turns, false);
+    let mut stream = CoreStream::new(recording, core, turns, false).needed_by(needs);
     while let Some(batch) = stream.next().transpose() {
         let weight = batch.as_ref().map_or(1, Batch::weight);
         let failed = batch.is_err();
@@ -135,6 +137,7 @@ pub(crate) fn send_checked(
     recording: &Recording,
     core: Core,
     turns: Vec<Turn>,
+    _: Option<&Needs>,
     to: &jportal_flow::Sender<Result<Batch, Error>>,
 ) {
     let done = checked(recording, core, turns, &mut |batch| {
@@ -200,11 +203,14 @@ pub(crate) struct CoreStream<'a> {
     bytes: (Option<u64>, Vec<u8>),
     /// The empty list of a batch that was used up.
     spare: Option<Vec<Item>>,
-    config: Config,
+    /// How far the times of changes of code and of the trace may differ.
+    slack: Slack,
     /// What the lanes need; `None`: everything.
     needs: Option<&'a Needs>,
     /// The trace that is left out.
     leap: Option<Leap>,
+    /// Up to this turn nothing can be left out, as long as this number of threads have enough.
+    no_leap: (usize, usize),
 }
 
 /// Trace of a core that nothing needs.
@@ -249,15 +255,6 @@ pub(crate) fn config(header: &Header) -> Config {
     }
 }
 
-/// A decoder for the trace of a core from the offset `from` on.
-fn decoder(recording: &Recording, core: Core, config: &Config, from: u64) -> CoreDecoder {
-    let mut decoder = CoreDecoder::new(*config, recording.history());
-    for stale in recording.stale_blocks(core).iter().filter(|stale| stale.offset.0 >= from) {
-        decoder.stale(stale.offset, stale.address, &stale.bytes);
-    }
-    decoder
-}
-
 impl<'a> CoreStream<'a> {
     /// `step_by_step`: the decoder follows each branch by itself.
     pub(crate) fn new(recording: &'a Recording, core: Core, turns: Vec<Turn>, step_by_step: bool) -> Self {
@@ -269,10 +266,14 @@ impl<'a> CoreStream<'a> {
         Self::with(recording, core, turns, config)
     }
     fn with(recording: &'a Recording, core: Core, turns: Vec<Turn>, config: Config) -> Self {
-        let decoder = decoder(recording, core, &config, 0);
+        let mut decoder = CoreDecoder::new(config, recording.history());
+        for stale in recording.stale_blocks(core) {
+            decoder.stale(stale.offset, stale.address, &stale.bytes);
+        }
+        let slack = config.slack;
         let (at, bytes, spare) = Default::default();
-        let (piece, pushed, needs, leap) = Default::default();
-        Self { recording, core, decoder, turns, at, piece, pushed, bytes, spare, config, needs, leap }
+        let (piece, pushed, needs, leap, no_leap) = Default::default();
+        Self { recording, core, decoder, turns, at, piece, pushed, bytes, spare, slack, needs, leap, no_leap }
     }
     /// The same stream, which leaves out what `needs` excludes.
     pub(crate) fn needed_by(self, needs: Option<&'a Needs>) -> Self {
@@ -314,7 +315,7 @@ impl<'a> CoreStream<'a> {
         let at_end = until == s.to.0;
         let part = jportal_machine_flow::Stretch {
             until: StreamOffset(until),
-            since: self.at.since.max(turn.left).max(s.switched_in.unwrap_or_default()),
+            since: turn.since(self.at.since),
             latest: s.closed,
             tid: s.tid,
             left: turn.left,
@@ -342,28 +343,45 @@ impl<'a> CoreStream<'a> {
     fn plan_leap(&mut self) -> Result<(), Error> {
         let here = self.at.turn;
         self.leap.take_if(|leap| leap.to == here);
-        let (Some(needs), None) = (self.needs.filter(|needs| needs.is_any()), &self.leap) else {
-            return Ok(());
-        };
-        let excluded = |turn: &&Turn| needs.excludes(&turn.stretch);
-        let to = here + self.turns[here..].iter().take_while(excluded).count();
-        let Some(next) = self.turns.get(to) else {
-            self.leap = Some(Leap { to, resume: None });
-            return Ok(());
-        };
-        let (from, end) = (self.turns[here].stretch.from.0, next.stretch.from.0);
-        // Where records are missing, the next stretch begins anew in any case.
-        if end.saturating_sub(from) < LEAP || self.turns[here..=to].iter().any(|t| t.stretch.blind.is_some())
-        {
+        let (Some(needs), None) = (self.needs, &self.leap) else { return Ok(()) };
+        let ended = needs.ended();
+        if here < self.no_leap.0 && self.no_leap.1 == ended {
             return Ok(());
         }
-        let resume = self.last_psb(from, end - RUN_UP)?.and_then(|psb| {
-            let holds = |t: &Turn| (t.stretch.from.0..t.stretch.to.0).contains(&psb);
-            Some((here + self.turns[here..to].iter().position(holds)?, psb))
-        });
-        // Without a PSB there is no other way than through all of it.
-        self.leap = resume.map(|resume| Leap { to, resume: Some(resume) });
+        let excluded = |turn: &&Turn| needs.excludes(&turn.stretch);
+        let to = here + self.turns[here..].iter().take_while(excluded).count();
+        self.leap = match to < self.turns.len() {
+            true => self.resume(here, to)?.map(|resume| Leap { to, resume: Some(resume) }),
+            false => Some(Leap { to, resume: None }),
+        };
+        if self.leap.is_none() {
+            self.no_leap = (to, ended);
+        }
         Ok(())
+    }
+    /// Where decoding resumes if nothing needs the turns from `here` up to `to`: index of the turn,
+    /// and offset of a PSB inside of it. From there on the decoder sees all that tells it which
+    /// changes of code the core has seen when the turn `to` begins.
+    fn resume(&mut self, here: usize, to: usize) -> Result<Option<(usize, u64)>, Error> {
+        let (turns, next) = (&self.turns[here..to], &self.turns[to]);
+        let from = turns.first().map_or(u64::MAX, |t| t.stretch.from.0);
+        // Where records are missing, the next stretch begins anew.
+        if next.stretch.blind.is_some() || next.stretch.from.0.saturating_sub(from) < LEAP {
+            return Ok(None);
+        }
+        let begin = next.since(turns.last().map_or(Tsc(0), |t| t.stretch.closed));
+        let unsettled = self.recording.history().unsettled_since(begin, self.slack);
+        let before = |t: &Turn| t.stretch.closed <= unsettled;
+        let after_blind = turns.iter().rposition(|t| t.stretch.blind.is_some()).map_or(0, |at| at + 1);
+        let Some(last) = turns.iter().rposition(before).filter(|last| *last >= after_blind) else {
+            return Ok(None);
+        };
+        let (first, last) = (turns[after_blind].stretch, turns[last].stretch);
+        let until = last.to.0.min(next.stretch.from.0 - RUN_UP);
+        let Some(psb) = self.last_psb(first.from.0, until)? else { return Ok(None) };
+        let holds = |t: &Turn| before(t) && (t.stretch.from.0..t.stretch.to.0).contains(&psb);
+        let turn = self.turns[here..to].iter().position(holds);
+        Ok(turn.map(|turn| (here + turn, psb)).filter(|(_, psb)| psb - from >= LEAP / 2))
     }
     /// The last PSB between two offsets of the stream.
     fn last_psb(&mut self, from: u64, to: u64) -> Result<Option<u64>, Error> {
@@ -383,9 +401,9 @@ impl<'a> CoreStream<'a> {
         }
         Ok(None)
     }
-    /// Begins anew at a PSB inside of the present turn, after trace that was left out.
+    /// Resumes at a PSB inside of the present turn, after trace that was left out.
     fn land(&mut self, psb: u64) -> u64 {
-        self.decoder = decoder(self.recording, self.core, &self.config, psb);
+        self.decoder.leave_out(StreamOffset(psb));
         self.pushed = psb;
         self.piece = self.recording.reader().pt(self.core).partition_point(|p| p.end() <= psb);
         self.at.reached = Some(psb);
@@ -467,6 +485,7 @@ mod tests {
     use super::*;
     use jportal_capture::header::PtConfig;
     use jportal_capture::{CaptureReader, CaptureWriter, EndReason};
+    use jportal_machine_flow::Patch;
     use jportal_perf_abi::Record;
     use jportal_perf_abi::record::{Body, SampleId};
     use jportal_pt_packet::Encoder;
@@ -510,12 +529,16 @@ mod tests {
         }
         w.sideband(Core(0), &sideband).unwrap();
         w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+        Recording::open(CaptureReader::open(&path).unwrap()).unwrap().with_code(code())
+    }
+
+    fn code() -> CodeHistory {
         let range = AddressRange { start: Address(CODE), end: Address(2 * CODE) };
         let mut code = CodeHistory::new(range).unwrap();
         // Each block of 16 bytes begins with `jmp rax`.
         let bytes: Vec<u8> = (0..1024).map(|i| [0xff, 0xe0].get(i % 16).copied().unwrap_or(0x90)).collect();
         code.install(Tsc(1), Address(CODE), &bytes, CodeId(0)).unwrap();
-        Recording::open(CaptureReader::open(&path).unwrap()).unwrap().with_code(code)
+        code
     }
 
     /// The items of each turn, the number of turns left out, and the pieces that were read.
@@ -544,16 +567,36 @@ mod tests {
         let blocks = |turn: &[Item]| turn.iter().filter(|i| matches!(i, Item::Block { .. })).count();
         // Items of a turn may arrive with the next one if the thread stays.
         assert_eq!((blocks(&whole[3]), blocks(&whole[100])), (3001, 3001));
-        let needs = Needs::new(&[], &recording.image().threads);
+        let needs = Needs::of(None::<std::iter::Empty<Tid>>).until_enough(&[], &recording.image().threads);
         assert_eq!(decoded(&recording, Some(&needs)), (whole.clone(), 0, read));
         needs.has_enough(Tid(1), Tsc(0));
-        let (part, left_out, read) = decoded(&recording, Some(&needs));
+        let ended = decoded(&recording, Some(&needs));
+        let (part, left_out, read) = &ended;
         assert_eq!(part.len(), 120);
         assert_eq!((&part[3], &part[100]), (&whole[3], &whole[100]));
-        // The way to turn 3 is too short to leave it out.
-        assert_eq!(left_out, 96 + 19);
+        // Before turn 3 there is a PSB in turn 0 only.
+        assert_eq!(*left_out, 115);
         assert!(read.len() < 20, "{read:?}");
+        // A selection says the same from the start.
+        assert_eq!(decoded(&recording, Some(&Needs::of(Some([Tid(2)].into_iter())))), ended);
         needs.has_enough(Tid(2), Tsc(0));
         assert_eq!(decoded(&recording, Some(&needs)).1, 120);
+    }
+
+    #[test]
+    fn decoding_resumes_before_a_change_that_may_have_been_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let needs = Needs::of(Some([Tid(2)].into_iter()));
+        // A patch of the last byte of the code: turn 100 begins less than a slack after its record.
+        let read = |since| {
+            let mut code = code();
+            let (tsc, at) = (Tsc(70_000), Address(2 * CODE - 1));
+            code.patch(tsc, Some(Tsc(since)), at, &[0x90], None, Patch::Other).unwrap();
+            let recording = recording(&dir).with_code(code);
+            decoded(&recording, Some(&needs)).2.into_iter().find(|at| *at > 30_000)
+        };
+        let turn = |n: usize| Some(recording(&dir).turns()[&0][n].stretch.from.0);
+        // Turn 48 is closed at 49,500, and so on. There is a PSB in every fourth turn.
+        assert_eq!([69_999, 69_500, 69_499, 49_400].map(read), [68, 68, 64, 44].map(turn));
     }
 }

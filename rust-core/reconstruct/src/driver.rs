@@ -59,7 +59,8 @@ pub struct DecodeOptions {
     /// The source of positions in compiled code.
     pub positions: Positions,
     /// Decodes only these threads, by id and start (the OS reuses ids); all threads when
-    /// `None`.
+    /// `None`. The figures of the machine flow are those of these threads. The own decoder leaves
+    /// out the trace of others.
     pub only: Option<Vec<(Tid, Tsc)>>,
     /// The number of threads that decode; as many as the machine has processors when `None`.
     /// The result does not depend on it.
@@ -70,6 +71,9 @@ pub struct DecodeOptions {
     /// Leaves out the trace of threads whose sinks have enough. The figures then cover what was
     /// decoded, and [`DecodeSummary::enough`] says so. Not with libipt, nor with an order.
     pub leave_out: bool,
+    /// With `leave_out`: also leaves out the trace of threads that cannot run bytecodes (of the
+    /// garbage collector, of C1 and C2). Their flows are empty: gaps of them are not known.
+    pub leave_out_vm_threads: bool,
     /// Observers of compiled code. The numbers of events that they get are those of a consumer
     /// that takes no runs.
     pub observers: Option<Arc<dyn StateObservers>>,
@@ -108,11 +112,22 @@ pub(crate) fn decode_watched(
     let mut shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     shared.automatic = !reference;
     let lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
-    let leaves_out = options.leave_out && watcher.is_none() && options.observers.is_none();
     let order = &recording.stretches_in_order();
-    let needs = leaves_out.then(|| Needs::new(order, &recording.image().threads));
-    let needs = needs.as_ref();
-    let lanes = lanes.observed_by(options.observers.as_deref()).reporting_to(needs);
+    let selected = match &watcher {
+        Some(watcher) => Some(vec![watcher.tid()]),
+        None => options.only.as_ref().map(|them| them.iter().map(|t| t.0).collect()),
+    };
+    let mut needs = Needs::of(selected.map(Vec::into_iter));
+    let own = options.native_decoder == MachineDecoder::Own;
+    let until_enough = own && options.leave_out && watcher.is_none() && options.observers.is_none();
+    if until_enough {
+        needs = needs.until_enough(order, &recording.image().threads);
+    }
+    if until_enough && options.leave_out_vm_threads {
+        needs = needs.without_vm_threads(&recording.image().threads);
+    }
+    let (needs, reported) = (Some(&needs).filter(|_| own), Some(&needs).filter(|_| until_enough));
+    let lanes = lanes.observed_by(options.observers.as_deref()).reporting_to(reported);
     let jobs = if reference { 1 } else { options.jobs() };
     let ahead = match options.native_decoder {
         MachineDecoder::Libipt => Some(CHECKED.ok_or(Error::NoLibipt)?),
@@ -120,7 +135,7 @@ pub(crate) fn decode_watched(
         MachineDecoder::Own | MachineDecoder::Reference => None,
     };
     if let Some(send) = ahead {
-        return decode_ahead(recording, send, watcher, |crew| {
+        return decode_ahead((recording, needs), send, watcher, |crew| {
             route((recording, order), lanes, crew, progress)
         });
     }
@@ -146,7 +161,7 @@ pub(crate) fn decode_watched(
 }
 
 /// Decodes a core and sends its batches.
-type SendBatches = fn(&Recording, Core, Vec<Turn>, &Sender<Result<Batch, Error>>);
+type SendBatches = fn(&Recording, Core, Vec<Turn>, Option<&Needs>, &Sender<Result<Batch, Error>>);
 
 /// Decodes with both decoders, if libipt is built in.
 #[cfg(feature = "libipt")]
@@ -156,7 +171,7 @@ const CHECKED: Option<SendBatches> = None;
 
 /// Runs `decode` with a crew of one, for which a thread for each core decodes ahead.
 fn decode_ahead<'a, T>(
-    recording: &'a Recording,
+    (recording, needs): (&'a Recording, Option<&Needs>),
     send: SendBatches,
     watcher: Option<&mut Watcher>,
     decode: impl FnOnce(&mut Alone<'a, '_>) -> Result<T, Error>,
@@ -169,7 +184,7 @@ fn decode_ahead<'a, T>(
         for core in recording.cores() {
             let (sender, receiver) = jportal_flow::bounded(AHEAD);
             let turns = turns.remove(&core.0).unwrap_or_default();
-            scope.spawn(move || send(recording, core, turns, &sender));
+            scope.spawn(move || send(recording, core, turns, needs, &sender));
             sources.insert(core.0, BatchSource::Ahead(receiver));
         }
         decode(&mut Alone::new(sources, watcher))
@@ -198,14 +213,18 @@ fn route<'a>(
     let mut unseen = unseen.into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     let mut totals = MachineTotals::default();
-    let mut done = 0;
+    let (mut done, mut asked_bytes) = (0, 0);
     for (number, stretch) in order.iter().enumerate() {
         let lane = lanes.of(stretch, crew);
+        let mut left_out = false;
         while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
             lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
         }
         while let Some(batch) = crew.batch(stretch.core)? {
-            totals.add(&batch);
+            if lanes.is_selected(lane) {
+                totals.add(&batch);
+                left_out |= batch.skipped;
+            }
             let last = batch.last;
             lanes.give(lane, LaneWork::Batch(*stretch, batch), crew);
             if last {
@@ -214,6 +233,7 @@ fn route<'a>(
         }
         let bytes = stretch.to.0.saturating_sub(stretch.from.0);
         done += bytes;
+        asked_bytes += if left_out || !lanes.is_selected(lane) { 0 } else { bytes };
         lanes.add_bytes(lane, bytes);
         if lasts.get(&stretch.tid.0) == Some(&number) {
             lanes.end_all_of(stretch.tid, crew);
@@ -227,10 +247,12 @@ fn route<'a>(
         let lane = lanes.at(unseen.tid, unseen.blind.since, crew);
         lanes.give(lane, LaneWork::Blind(unseen.blind), crew);
     }
-    let needs = lanes.needs();
+    let enough = lanes.needs().is_some_and(|needs| needs.ended() > 0 || needs.has_vm_threads());
     let threads = lanes.end(crew);
-    let enough = needs.is_some_and(Needs::is_any);
-    Ok(DecodeSummary { enough, ..DecodeSummary::new(threads, totals, recording) })
+    let not_asked_bytes = total - asked_bytes;
+    let unattributed_bytes = recording.pt_bytes().saturating_sub(total);
+    let figures = DecodeSummary::new(threads, totals, recording);
+    Ok(DecodeSummary { enough, not_asked_bytes, unattributed_bytes, ..figures })
 }
 
 #[cfg(test)]

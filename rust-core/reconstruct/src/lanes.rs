@@ -174,6 +174,8 @@ impl LaneFlow<'_> {
 /// A lane as the driver knows it.
 struct LaneFacts {
     pt_bytes: u64,
+    /// The consumer sees the lane's events.
+    selected: bool,
     /// The lane's events are needed, or tell whether the thread has open frames when another
     /// thread takes its OS thread.
     needed: bool,
@@ -254,6 +256,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
             crew.give(lane, LaneWork::End);
         }
     }
+    /// Whether the consumer sees the lane's events.
+    pub(crate) fn is_selected(&self, lane: usize) -> bool {
+        self.known[lane].selected
+    }
     /// Counts bytes of PT that were recorded for the lane's thread.
     pub(crate) fn add_bytes(&mut self, lane: usize, bytes: u64) {
         self.known[lane].pt_bytes += bytes;
@@ -271,10 +277,12 @@ impl<'a, 'c> Lanes<'a, 'c> {
             // The automaton keeps neither what code runs nor the states that observers ask for.
             machine.automatic &= !machine.codes && machine.states.is_none();
             let needed = self.only.is_none_or(|them| them.iter().any(|(tid, _)| *tid == info.tid));
-            self.known.push(LaneFacts { pt_bytes: 0, needed });
+            self.known.push(LaneFacts { pt_bytes: 0, selected: wanted, needed });
             self.open.entry(info.tid.0).or_default().push(number);
+            // The flow of a thread that runs no bytecodes stays empty.
+            let enough = self.needs.is_some_and(|needs| needs.is_vm_thread(info.tid));
             let (thread, needs) = (info.clone(), self.needs);
-            let flow = LaneFlow { machine, sink, info: thread, enough: false, needs, cut: false };
+            let flow = LaneFlow { machine, sink, info: thread, enough, needs, cut: false };
             crew.add(Lane { info, flow: Some(Box::new(flow)), counters: ThreadCounters::default() });
         }
         number

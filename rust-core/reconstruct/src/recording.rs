@@ -28,6 +28,14 @@ pub(crate) struct Turn {
     pub continues: bool,
 }
 
+impl Turn {
+    /// Nothing in the stretch happened before this time. `free`: when the core's previous stretch
+    /// was closed.
+    pub(crate) fn since(&self, free: Tsc) -> Tsc {
+        free.max(self.left).max(self.stretch.switched_in.unwrap_or_default())
+    }
+}
+
 /// A capture with the VM's image and the code history built from its metadata.
 #[derive(Debug)]
 pub struct Recording {

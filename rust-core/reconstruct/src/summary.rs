@@ -71,22 +71,25 @@ pub struct DecodeSummary {
     pub pt_bytes: u64,
     /// Bytes of PT that no AUX record covers, so that their thread is not known.
     pub unattributed_bytes: u64,
+    /// Bytes of PT that were not decoded because nobody asked for them: of threads that are not
+    /// selected, and of threads whose sinks had enough.
+    pub not_asked_bytes: u64,
     /// Records that the data rings lost.
     pub lost_records: u64,
-    /// Some sink had enough of its thread, so that trace may have been left out
-    /// ([`DecodeOptions::leave_out`](crate::DecodeOptions)). The figures cover what was decoded.
+    /// Trace may have been left out because some sink had enough of its thread, or because threads
+    /// cannot run bytecodes ([`DecodeOptions::leave_out`](crate::DecodeOptions)). The figures cover
+    /// what was decoded.
     pub enough: bool,
 }
 
 impl DecodeSummary {
     pub(crate) fn new(threads: Vec<ThreadSummary>, native: MachineTotals, recording: &Recording) -> Self {
-        let attributed: u64 = threads.iter().map(|t| t.pt_bytes).sum();
-        let pt_bytes = recording.pt_bytes();
         Self {
             threads,
             native,
-            pt_bytes,
-            unattributed_bytes: pt_bytes.saturating_sub(attributed),
+            pt_bytes: recording.pt_bytes(),
+            unattributed_bytes: 0,
+            not_asked_bytes: 0,
             lost_records: recording.lost_records(),
             enough: false,
         }
@@ -105,14 +108,20 @@ impl DecodeSummary {
     pub fn bytecodes(&self) -> u64 {
         self.threads.iter().map(|t| t.counters.bytecodes).sum()
     }
-    /// The share of the recorded PT bytes that was decoded; 1 for an empty trace. Bytes skipped
-    /// after an error and bytes of no known thread count as not decoded. Bytes that were never
-    /// recorded (truncation, overflow) are not in the denominator.
+    /// Bytes of PT that the decode should explain: those of the selected threads, and those of no
+    /// known thread.
+    pub const fn asked_bytes(&self) -> u64 {
+        self.pt_bytes.saturating_sub(self.not_asked_bytes)
+    }
+    /// The share of the [bytes asked for](Self::asked_bytes) that was decoded; 1 for an empty
+    /// trace. Bytes skipped after an error and bytes of no known thread count as not decoded.
+    /// Bytes that were never recorded (truncation, overflow) are not in the denominator.
     pub fn completeness(&self) -> f64 {
-        if self.pt_bytes == 0 {
+        let asked = self.asked_bytes();
+        if asked == 0 {
             return 1.0;
         }
-        let missing = (self.native.skipped_bytes + self.unattributed_bytes).min(self.pt_bytes);
-        1.0 - missing as f64 / self.pt_bytes as f64
+        let missing = (self.native.skipped_bytes + self.unattributed_bytes).min(asked);
+        1.0 - missing as f64 / asked as f64
     }
 }

@@ -93,6 +93,10 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// The OS thread of the event.
+    pub(crate) const fn tid(&self) -> Tid {
+        self.watch.tid
+    }
     pub(crate) fn wants(&self, info: &ThreadInfo) -> bool {
         (info.tid, info.started) == (self.watch.tid, self.watch.started)
     }

@@ -44,19 +44,70 @@ fn any_number_of_jobs_gives_the_same_bytes() {
             }
         }
         heads_are_those_of_all_lines(&recording, capture);
+        threads_alone_are_the_same(&recording, capture);
     }
+    figures_of_threads_are_parts_of_the_whole(&recording, &lossy);
+}
+
+/// What `print` prints of each thread.
+fn sections(recording: &RecordedRun, capture: &Path, words: &[&str]) -> Vec<String> {
+    let text = recording.jportal(&["print", "--level", "call"], capture, words).unwrap().text();
+    let text = text.split("\nexecution ").next().unwrap_or_default();
+    format!("\n{text}").split("\nthread ").skip(1).map(str::to_owned).collect()
+}
+
+/// `--thread` leaves out the trace of other threads. The flow must be the one that the thread has
+/// when all are decoded.
+fn threads_alone_are_the_same(recording: &RecordedRun, capture: &Path) {
+    let mut whole = sections(recording, capture, &[]);
+    let of = |section: &str| -> String {
+        let head = section.lines().next().unwrap_or_default();
+        head.split("(tid ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().to_owned()
+    };
+    let mut tids: Vec<(usize, String)> = whole.iter().map(|s| (s.len(), of(s))).collect();
+    tids.sort();
+    whole.iter_mut().for_each(|section| section.truncate(section.trim_end().len()));
+    let mut sizes = 0;
+    for (n, (size, tid)) in tids.iter().rev().take(4).enumerate() {
+        let jobs = ["1", "3"][n % 2];
+        let alone = sections(recording, capture, &["--thread", tid, "--jobs", jobs]);
+        let expected: Vec<_> = whole.iter().filter(|s| of(s) == *tid).collect();
+        let alone: Vec<_> = alone.iter().map(|s| s.trim_end()).collect();
+        assert!(alone == expected, "thread {tid} is another one alone, of {}", capture.display());
+        sizes += size;
+    }
+    assert!(sizes > 100_000, "{sizes} bytes are too few to show anything");
+}
+
+/// Each loss and each byte of trace is counted for the thread that it belongs to.
+fn figures_of_threads_are_parts_of_the_whole(recording: &RecordedRun, capture: &Path) {
+    let info = |words: &[&str]| -> serde_json::Value {
+        let text = recording.jportal(&["info", "--json"], capture, words).unwrap().text();
+        serde_json::from_str(&text).unwrap()
+    };
+    let figures = |info: &serde_json::Value| {
+        let number = |name: &str| info[name].as_u64().unwrap();
+        let asked = number("pt_bytes") - number("not_asked_bytes") - number("unattributed_bytes");
+        let errors = info["errors"]["native_flow"].as_u64().unwrap();
+        [asked, number("truncations"), number("overflows"), errors, number("bytecodes")]
+    };
+    let whole = info(&[]);
+    assert_eq!(whole["not_asked_bytes"], 0);
+    let mut tids: Vec<u64> =
+        whole["threads"].as_array().unwrap().iter().map(|t| t["tid"].as_u64().unwrap()).collect();
+    tids.sort();
+    tids.dedup();
+    let parts = tids.iter().map(|tid| figures(&info(&["--thread", &tid.to_string()])));
+    let sum = parts.reduce(|a, b| std::array::from_fn(|i| a[i] + b[i])).unwrap();
+    assert_eq!(sum, figures(&whole));
+    assert!(sum[0] > 100_000 && sum[1] > 10 && tids.len() > 4, "{sum:?} of {tids:?}");
 }
 
 /// `print --limit` leaves out trace. What it prints of each thread must be the beginning of what
 /// is printed without a limit that matters.
 fn heads_are_those_of_all_lines(recording: &RecordedRun, capture: &Path) {
-    let print = |limit: &str| {
-        let words = ["--level", "call", "--limit", limit, "--jobs", "3"];
-        let text = recording.jportal(&["print"], capture, &words).unwrap().text();
-        let text = text.split("\nexecution ").next().unwrap_or_default();
-        format!("\n{text}").split("\nthread ").skip(1).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let (whole, part) = (print("100000000"), print("30"));
+    let whole = sections(recording, capture, &["--jobs", "3"]);
+    let part = sections(recording, capture, &["--jobs", "3", "--limit", "30"]);
     assert_eq!(whole.len(), part.len());
     let mut limited = 0;
     for (whole, part) in whole.iter().zip(&part) {

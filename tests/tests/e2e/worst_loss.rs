@@ -63,7 +63,7 @@ fn made(truth: &Value) -> Gaps {
 
 /// The gaps in the flows of all threads.
 fn told(recording: &RecordedRun, lossy: &Path) -> Gaps {
-    let print = ["print", "--project", "none", "--level", "call", "--json", "--limit", "100000000"];
+    let print = ["print", "--project", "none", "--level", "call", "--json"];
     let out = recording.jportal(&print, lossy, &[]).unwrap();
     assert!(out.status.success(), "{}", out.stderr);
     let mut all = Gaps::new();

@@ -163,8 +163,8 @@ fn show<A>(
     let (native, reconstruct) = (summary.native.errors, summary.contradictions());
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(
-            "{:.2}% of the recorded trace was decoded; {native} machine-flow errors, {reconstruct} contradictions\n",
-            100.0 * summary.completeness()
+            "{}; {native} machine-flow errors, {reconstruct} contradictions\n",
+            decode::share_decoded(summary)
         ))?;
     }
     if let Some(c) = filled {

@@ -6,6 +6,7 @@ use jportal::export::view::ViewMeta;
 use jportal::{Answer, Capture};
 
 use crate::args::{CommonArgs, EventProvenance, RecordingPlace, ViewArgs};
+use crate::decode;
 use crate::report::Subject;
 
 /// Warnings that the page shows.
@@ -84,9 +85,8 @@ const fn provenance(known: EventProvenance) -> &'static str {
 /// How much of the trace was decoded, placed and filled.
 fn limits<A>(answer: &Answer<A>) -> Vec<String> {
     let mut notes = Vec::new();
-    let share = answer.summary.completeness();
-    if share < 1.0 {
-        notes.push(format!("{:.2}% of the recorded trace was decoded.", 100.0 * share));
+    if answer.summary.completeness() < 1.0 {
+        notes.push(format!("{}.", decode::share_decoded(&answer.summary)));
     }
     if let Some(placed) = answer.placed.as_ref().filter(|placed| placed.orphans > 0) {
         let all = placed.certain + placed.ambiguous;

@@ -263,6 +263,26 @@ impl CoreDecoder {
         self.came = Some(tsc);
     }
 
+    /// Leaves out the trace up to `to`, where a PSB is. Items of the trace so far are not handed
+    /// out any more. The decoder keeps what it knows about the code and the time. Push the trace
+    /// from `to` on next.
+    pub fn leave_out(&mut self, to: StreamOffset) {
+        let to = to.0.max(self.state.at);
+        self.end_turn();
+        self.handed += std::mem::take(&mut self.items).len() as u64;
+        self.full_at = BATCH;
+        self.state.lose();
+        (self.state.at, self.state.block_items) = (to, None);
+        self.buffer.clear();
+        self.later.clear();
+        self.base = to;
+        self.losses.retain(|loss| *loss >= to);
+        (self.stretch, self.forced) = (None, None);
+        let now = self.state.clock.now();
+        self.lost = Some(OpenGap { carried: true, ..OpenGap::new(MachineGapReason::Start, to, None, now) });
+        self.window.forget();
+    }
+
     /// Sideband records were lost: nothing is known of the trace that follows the decoded part,
     /// up to the time `until`. Decoding resumes at the first PSB that is not earlier. `since` is
     /// the time at which knowledge ended.

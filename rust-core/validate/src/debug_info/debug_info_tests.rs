@@ -422,7 +422,12 @@ fn impossible_debug_info_is_found() {
     assert_eq!((code.compiler, code.compile_id, code.method.as_str()), ("C2", 3, "a.A.loop(I)V"));
     assert!(code.why.contains("bci 4 of a.A.loop(I)V, where no invoke stands"), "{}", code.why);
     let text = impossible.text();
-    assert!(text.contains("impossible debug info; none of this code is judged:\n  a.A.loop(I)V (compile id 3, C2, "), "{text}");
+    assert!(
+        text.contains(
+            "impossible debug info; none of this code is judged:\n  a.A.loop(I)V (compile id 3, C2, "
+        ),
+        "{text}"
+    );
     let sound = report(&image(compilers::C2, &[], &[]), &[], &[]);
     assert!(sound.is_clean() && !sound.text().contains("impossible"));
 }

@@ -24,7 +24,7 @@ mod samples;
 pub use collect::{FirstSeen, Reached, StateCollector};
 pub use judge::{StateGroup, StateVerdict};
 pub use report::{
-    DebugInfoReport, ImpossibleCode, Instructions, ReportLimits, SampleRow, StateCounts, StateFinding, StateFrame,
-    StatePlace, StateRow, UnjudgedRow,
+    DebugInfoReport, ImpossibleCode, Instructions, ReportLimits, SampleRow, StateCounts, StateFinding,
+    StateFrame, StatePlace, StateRow, UnjudgedRow,
 };
 pub use samples::SampleCounts;

@@ -1,4 +1,3 @@
-// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package programs;
 
 /** Many threads, one after the other, as in a server without a pool. Argument: how many. */
