@@ -276,6 +276,13 @@ pub(crate) struct RangeArgs {
     /// End before this place, which is given as for --from
     #[arg(long, value_name = "PLACE", value_parser = crate::range::place)]
     pub(crate) to: Option<RecordingPlace>,
+    /// Do not decode the trace before --from, which must be a time
+    ///
+    /// This makes a part of a large capture available at once. The frames that are open at --from
+    /// are not known: a flow that began earlier begins with a gap (left-out), and bytecodes of frames
+    /// that are not known are orphans until control enters a method.
+    #[arg(long, requires = "from")]
+    pub(crate) cold: bool,
 }
 
 /// A place in a recording.

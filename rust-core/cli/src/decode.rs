@@ -90,7 +90,8 @@ pub(crate) fn query_part<'c>(
     capture: &'c Capture,
 ) -> Result<Query<'c>> {
     let (from, to) = range::bounds(range, capture)?;
-    Ok(query_inferred(args, infer, capture)?.between(from, to))
+    let query = query_inferred(args, infer, capture)?.between(from, to);
+    Ok(if range.cold { query.cold() } else { query })
 }
 
 /// Reports on stderr what limits an answer.

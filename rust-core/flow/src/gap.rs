@@ -17,6 +17,8 @@ pub enum GapReason {
     Sideband,
     /// Trace before the first PSB of its core, which cannot be decoded.
     BeforePsb,
+    /// Trace that nobody asked for and that was not decoded.
+    LeftOut,
     /// The packets are damaged, or packets and machine code contradict each other. The text names
     /// the place.
     MachineFlow(MachineFault, String),
@@ -106,6 +108,7 @@ impl GapReason {
             Self::Overflow => "overflow",
             Self::Sideband => "sideband",
             Self::BeforePsb => "packets",
+            Self::LeftOut => "left-out",
             Self::MachineFlow(..) => "machine-flow",
             Self::Reconstruct(..) => "reconstruct",
         }
@@ -115,7 +118,7 @@ impl GapReason {
         match self {
             Self::MachineFlow(fault, _) => Some(fault.name()),
             Self::Reconstruct(fault, _) => Some(fault.name()),
-            Self::Truncated | Self::Overflow | Self::Sideband | Self::BeforePsb => None,
+            Self::Truncated | Self::Overflow | Self::Sideband | Self::BeforePsb | Self::LeftOut => None,
         }
     }
     /// The text that belongs to the reason, if it has one.
@@ -123,10 +126,11 @@ impl GapReason {
         match self {
             Self::MachineFlow(_, s) | Self::Reconstruct(_, s) => Some(s),
             Self::BeforePsb => Some("trace before the first PSB"),
-            Self::Truncated | Self::Overflow | Self::Sideband => None,
+            Self::Truncated | Self::Overflow | Self::Sideband | Self::LeftOut => None,
         }
     }
-    /// Whether trace was lost while recording. Otherwise it was recorded and cannot be decoded.
+    /// Whether trace was lost while recording. Otherwise it was recorded, and cannot be decoded or
+    /// was left out.
     pub const fn is_loss(&self) -> bool {
         matches!(self, Self::Truncated | Self::Overflow | Self::Sideband)
     }
@@ -137,6 +141,7 @@ impl GapReason {
             "overflow" => Self::Overflow,
             "sideband" => Self::Sideband,
             "packets" => Self::BeforePsb,
+            "left-out" => Self::LeftOut,
             "machine-flow" => {
                 Self::MachineFlow(*MachineFault::ALL.iter().find(|f| f.name() == fault)?, detail)
             }
@@ -174,8 +179,8 @@ mod tests {
     #[test]
     fn a_reason_is_its_name_fault_and_detail() {
         let text = || "why".to_owned();
-        let mut all =
-            vec![GapReason::Truncated, GapReason::Overflow, GapReason::Sideband, GapReason::BeforePsb];
+        use GapReason::{BeforePsb, LeftOut, Overflow, Sideband, Truncated};
+        let mut all = vec![Truncated, Overflow, Sideband, BeforePsb, LeftOut];
         all.extend(MachineFault::ALL.iter().map(|f| GapReason::MachineFlow(*f, text())));
         all.extend(FlowFault::ALL.iter().map(|f| GapReason::Reconstruct(*f, text())));
         for reason in all {

@@ -40,6 +40,11 @@ pub enum Error {
         /// The threads of the recording: name and OS thread id.
         known: Vec<(String, u32)>,
     },
+    /// What a cold start cannot do.
+    #[error(
+        "a cold start needs a time to begin at, JPortal's own decoder, and no filling: the frames that were open and the number of events before it are not known"
+    )]
+    Cold,
     /// A range of event numbers needs exactly one thread.
     #[error("event numbers are those of one thread, and {threads} are selected; select one")]
     EventsOfSeveralThreads {

@@ -74,6 +74,7 @@ pub struct Query<'c> {
     place: Place,
     fill: Fill,
     bounds: Bounds,
+    cold: bool,
     progress: Box<dyn FnMut(u64, u64) + 'c>,
 }
 
@@ -84,6 +85,7 @@ impl std::fmt::Debug for Query<'_> {
             .field("place", &self.place)
             .field("fill", &self.fill)
             .field("bounds", &self.bounds)
+            .field("cold", &self.cold)
             .finish_non_exhaustive()
     }
 }
@@ -96,6 +98,7 @@ impl<'c> Query<'c> {
             place: Place::default(),
             fill: Fill::default(),
             bounds: Bounds::default(),
+            cold: false,
             progress: Box::new(|_, _| {}),
         }
     }
@@ -120,6 +123,12 @@ impl<'c> Query<'c> {
     /// with the frames on the stack.
     pub fn between(self, from: Option<Bound>, to: Option<Bound>) -> Self {
         Self { bounds: Bounds { from, to }, ..self }
+    }
+    /// Does not decode the trace before the [part](Self::between), which must begin at a time. The
+    /// frames that are open there are not known: each flow that has begun earlier begins with a gap
+    /// ([`GapReason::LeftOut`](jportal_flow::GapReason)). Only with [`MachineDecoder::Own`].
+    pub fn cold(self) -> Self {
+        Self { cold: true, ..self }
     }
     /// Which decoder turns packets into machine blocks.
     pub fn machine_decoder(mut self, decoder: MachineDecoder) -> Self {
@@ -197,7 +206,14 @@ impl<'c> Query<'c> {
         self.capture.recording()
     }
 
-    fn check_bounds(&self) -> Result<(), Error> {
+    fn check_bounds(&mut self) -> Result<(), Error> {
+        if self.cold {
+            let own = self.options.native_decoder == MachineDecoder::Own;
+            match self.bounds.from {
+                Some(Bound::Time(tsc)) if own && self.fill == Fill::Nothing => self.options.since = Some(tsc),
+                _ => return Err(Error::Cold),
+            }
+        }
         let threads = self.options.only.as_ref();
         let threads = threads.map_or_else(|| self.recording().image().threads.iter().count(), Vec::len);
         if self.bounds.number_events() && threads != 1 {

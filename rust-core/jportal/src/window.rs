@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
+use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, Gap, GapReason, ThreadInfo, Tier};
 use jportal_units::{MethodId, Tsc};
 
 /// One end of a range.
@@ -36,7 +36,8 @@ impl Bounds {
 }
 
 /// Passes on the events between two bounds. Frames that are on the stack where the range begins
-/// come first, as found.
+/// come first, as found. If trace before the range was left out, so that there may be further
+/// frames, the gap comes before them.
 pub(crate) struct WindowConsumer<'c> {
     bounds: Bounds,
     to: &'c mut dyn FlowConsumer,
@@ -56,6 +57,7 @@ impl FlowConsumer for WindowConsumer<'_> {
         Box::new(WindowSink {
             bounds: self.bounds,
             before: Some(Vec::new()).filter(|_| self.bounds.from.is_some()),
+            left_out: None,
             ended: false,
             number: 0,
             now: Tsc(0),
@@ -80,6 +82,8 @@ struct WindowSink {
     bounds: Bounds,
     /// Before the range: the frames on the stack, outermost first.
     before: Option<Vec<(MethodId, Tier)>>,
+    /// Before the range: the last gap of trace that was left out.
+    left_out: Option<Box<Gap>>,
     ended: bool,
     /// Number of the next event.
     number: u64,
@@ -121,6 +125,11 @@ impl WindowSink {
                     self.found(&frames);
                 } else {
                     Self::follow(&mut frames, &event.kind);
+                    if let EventKind::Gap(gap) = &event.kind
+                        && gap.reason == GapReason::LeftOut
+                    {
+                        self.left_out = Some(gap.clone());
+                    }
                     self.before = Some(frames);
                 }
             }
@@ -139,8 +148,13 @@ impl WindowSink {
             Event::decoded(EventKind::Enter { method, tier, entry: Entry::Found })
         };
         let mut events: Vec<Event> = frames.iter().map(enter).collect();
-        if self.now > Tsc(0) {
-            events.insert(0, Event::decoded(EventKind::Time(self.now)));
+        let known = |tsc: Tsc| Some(tsc).filter(|tsc| *tsc > Tsc(0));
+        if let Some(gap) = self.left_out.take() {
+            let gap = Gap { until: known(self.now), ..*gap };
+            events.insert(0, Event::decoded(EventKind::Gap(Box::new(gap))));
+        }
+        if let Some(now) = known(self.now) {
+            events.insert(0, Event::decoded(EventKind::Time(now)));
         }
         self.to.take(&mut events);
     }
@@ -169,6 +183,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use jportal_flow::testing::{bytecode, enter, enter_as, leave, pass};
+    use jportal_units::{Core, StreamOffset};
 
     use super::*;
 
@@ -218,6 +233,35 @@ mod tests {
         assert_eq!(part(Some(Bound::Event(4)), Some(Bound::Event(7))), expected);
         assert_eq!(part(Some(Bound::Time(Tsc(10))), None), []);
         assert_eq!(part(None, Some(Bound::Event(2))), flow()[..2]);
+    }
+
+    #[test]
+    fn a_part_after_trace_that_was_left_out_begins_with_the_gap() {
+        let gap = |reason, until| Gap {
+            reason,
+            core: Core(1),
+            offset: StreamOffset(7),
+            address: None,
+            since: None,
+            until,
+            bytes: None,
+            stack_lost: true,
+        };
+        let event = |reason, until| Event::decoded(EventKind::Gap(Box::new(gap(reason, until))));
+        let flow = vec![
+            event(GapReason::LeftOut, None),
+            enter(0),
+            event(GapReason::Truncated, None),
+            enter(1),
+            time(5),
+            bytecode(1, 0),
+        ];
+        let mut kept = Kept::default();
+        let bounds = Bounds { from: Some(Bound::Time(Tsc(4))), to: None };
+        pass(&mut WindowConsumer::new(bounds, &mut kept), 1, &flow);
+        let kept = Arc::into_inner(kept.0).unwrap().into_inner().unwrap();
+        let left_out = event(GapReason::LeftOut, Some(Tsc(5)));
+        assert_eq!(kept, [time(5), left_out, enter_as(1, Entry::Found), time(5), bytecode(1, 0)]);
     }
 
     #[test]

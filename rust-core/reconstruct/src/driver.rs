@@ -74,6 +74,10 @@ pub struct DecodeOptions {
     /// With `leave_out`: also leaves out the trace of threads that cannot run bytecodes (of the
     /// garbage collector, of C1 and C2). Their flows are empty: gaps of them are not known.
     pub leave_out_vm_threads: bool,
+    /// Leaves out the trace before this time. A flow then begins with a gap
+    /// ([`GapReason::LeftOut`](jportal_flow::GapReason)), and the frames that were open are not
+    /// known. The own decoder only.
+    pub since: Option<Tsc>,
     /// Observers of compiled code. The numbers of events that they get are those of a consumer
     /// that takes no runs.
     pub observers: Option<Arc<dyn StateObservers>>,
@@ -117,7 +121,7 @@ pub(crate) fn decode_watched(
         Some(watcher) => Some(vec![watcher.tid()]),
         None => options.only.as_ref().map(|them| them.iter().map(|t| t.0).collect()),
     };
-    let mut needs = Needs::of(selected.map(Vec::into_iter));
+    let mut needs = Needs::of(selected.map(Vec::into_iter)).since(options.since);
     let own = options.native_decoder == MachineDecoder::Own;
     let until_enough = own && options.leave_out && watcher.is_none() && options.observers.is_none();
     if until_enough {

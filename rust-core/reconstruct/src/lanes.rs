@@ -101,11 +101,20 @@ impl LaneFlow<'_> {
         self.machine.unfold();
         std::mem::swap(&mut self.machine.automaton, automaton);
     }
-    /// A stretch was left out because the sink has enough: which frames are open is not known.
+    /// A stretch was left out, because the sink has enough or because of its time: which frames are
+    /// open is not known.
     fn skip(&mut self, stretch: &Stretch) {
         if !std::mem::replace(&mut self.cut, true) {
-            let Stretch { core, from: offset, closed, .. } = *stretch;
-            self.blind(&Blind { core, offset, since: closed, until: closed });
+            self.lose(Gap {
+                reason: GapReason::LeftOut,
+                core: stretch.core,
+                offset: stretch.from,
+                address: None,
+                since: Some(self.machine.now).filter(|now| now.0 != 0),
+                until: None,
+                bytes: None,
+                stack_lost: true,
+            });
         }
     }
     fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
@@ -137,7 +146,7 @@ impl LaneFlow<'_> {
     /// The thread may have run where records are missing.
     fn blind(&mut self, blind: &Blind) {
         let known = |t: Tsc| Some(t).filter(|t| t.0 != 0 && t.0 != u64::MAX);
-        self.machine.lose(Gap {
+        self.lose(Gap {
             reason: GapReason::Sideband,
             core: blind.core,
             offset: blind.offset,
@@ -147,6 +156,9 @@ impl LaneFlow<'_> {
             bytes: None,
             stack_lost: true,
         });
+    }
+    fn lose(&mut self, gap: Gap) {
+        self.machine.lose(gap);
         self.flush();
     }
     fn flush(&mut self) {

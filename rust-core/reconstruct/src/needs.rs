@@ -11,6 +11,9 @@
 //! thread. The last trace before another thread takes the same OS thread is not skipped: it tells
 //! whether frames of the first one are still open then.
 //!
+//! A consumer of a part of the recording may do without what was on the stacks before. Then no
+//! stretch before the part is needed.
+//!
 //! Threads that cannot run bytecodes never have enough, and each of their stretches may be alone in
 //! a chunk. A consumer that wants the beginnings of flows leaves them out.
 
@@ -33,6 +36,8 @@ pub(crate) struct Needs {
     selected: Option<Vec<u32>>,
     /// The OS thread ids that only threads of the VM have, which cannot run bytecodes, in order.
     vm_threads: Vec<u32>,
+    /// Stretches closed before this time are not needed.
+    since: Tsc,
     /// By OS thread id and start of a thread that is followed by another one on its OS thread:
     /// when its last needed stretches begin to be closed.
     tails: HashMap<(u32, u64), Tsc>,
@@ -51,6 +56,10 @@ impl Needs {
             all
         });
         Self { selected, ..Self::default() }
+    }
+    /// The same without what was closed before a time.
+    pub(crate) fn since(self, since: Option<Tsc>) -> Self {
+        Self { since: since.unwrap_or(Tsc(0)), ..self }
     }
     /// The same without the threads that cannot run bytecodes.
     pub(crate) fn without_vm_threads(self, threads: &Threads) -> Self {
@@ -101,6 +110,7 @@ impl Needs {
     pub(crate) fn excludes(&self, stretch: &Stretch) -> bool {
         let tid = stretch.tid.0;
         self.selected.as_ref().is_some_and(|tids| tids.binary_search(&tid).is_err())
+            || stretch.closed < self.since
             || self.is_vm_thread(stretch.tid)
             || self.ended() > 0 && {
                 let all = self.until.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,6 +142,15 @@ mod tests {
     use jportal_vm_image::Builder;
 
     use crate::testing::{NoCode, stretch};
+
+    #[test]
+    fn what_ended_before_a_part_is_not_needed() {
+        let needs = Needs::of(None::<std::iter::Empty<Tid>>).since(Some(Tsc(60)));
+        let excluded = [50, 59, 60, 70].map(|closed| needs.excludes(&stretch(7, 0, 1, closed)));
+        assert_eq!(excluded, [true, true, false, false]);
+        let all = Needs::of(None::<std::iter::Empty<Tid>>).since(None);
+        assert!(!all.excludes(&stretch(7, 0, 1, 0)));
+    }
 
     #[test]
     fn the_end_of_a_thread_is_needed_if_another_one_takes_its_os_thread() {

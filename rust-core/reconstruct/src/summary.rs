@@ -72,7 +72,7 @@ pub struct DecodeSummary {
     /// Bytes of PT that no AUX record covers, so that their thread is not known.
     pub unattributed_bytes: u64,
     /// Bytes of PT that were not decoded because nobody asked for them: of threads that are not
-    /// selected, and of threads whose sinks had enough.
+    /// selected, of threads whose sinks had enough, and before the time since which was decoded.
     pub not_asked_bytes: u64,
     /// Records that the data rings lost.
     pub lost_records: u64,

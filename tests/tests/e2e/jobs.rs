@@ -2,8 +2,10 @@
 
 //! The output does not depend on the number of threads that decode.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use jportal_capture::CaptureReader;
 use jportal_tests::place;
 use jportal_tests::programs;
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
@@ -45,6 +47,7 @@ fn any_number_of_jobs_gives_the_same_bytes() {
         }
         heads_are_those_of_all_lines(&recording, capture);
         threads_alone_are_the_same(&recording, capture);
+        cold_starts_end_as_the_whole(&recording, capture);
     }
     figures_of_threads_are_parts_of_the_whole(&recording, &lossy);
 }
@@ -101,6 +104,50 @@ fn figures_of_threads_are_parts_of_the_whole(recording: &RecordedRun, capture: &
     let sum = parts.reduce(|a, b| std::array::from_fn(|i| a[i] + b[i])).unwrap();
     assert_eq!(sum, figures(&whole));
     assert!(sum[0] > 100_000 && sum[1] > 10 && tids.len() > 4, "{sum:?} of {tids:?}");
+}
+
+/// `--cold` leaves out the trace before `--from`, so frames are not known at first. Once control
+/// has entered methods, the bytecodes are those of the whole.
+fn cold_starts_end_as_the_whole(recording: &RecordedRun, capture: &Path) {
+    let reader = CaptureReader::open(capture).unwrap();
+    let times = reader.drained().map(|(_, tsc)| tsc.get()).filter(|tsc| *tsc < u64::MAX);
+    let half = reader.header().start_tsc / 2 + times.max().unwrap() / 2;
+    let from = format!("tsc:{half}");
+    let print = |words: &[&str]| {
+        let words = [&["--format", "jsonl", "--from", &from], words].concat();
+        recording.jportal(&["print", "--level", "bytecode"], capture, &words).unwrap().text()
+    };
+    let by_thread = |text: &str| {
+        let mut all: BTreeMap<u64, Vec<serde_json::Value>> = BTreeMap::new();
+        for line in text.lines() {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            if let Some(tid) = event["tid"].as_u64().filter(|_| event["event"] != "thread") {
+                all.entry(tid).or_default().push(event);
+            }
+        }
+        all
+    };
+    let text = print(&["--cold", "--jobs", "1"]);
+    assert!(text == print(&["--cold", "--jobs", "3"]), "a cold start depends on the number of jobs");
+    let (cold, warm) = (by_thread(&text), by_thread(&print(&[])));
+    let is_left_out = |event: &serde_json::Value| event["event"] == "gap" && event["reason"] == "left-out";
+    let begin_in_a_gap = cold.values().filter(|events| events.first().is_some_and(is_left_out)).count();
+    assert!(begin_in_a_gap >= 2, "{begin_in_a_gap} threads began before the part");
+    assert!(!warm.values().flatten().any(is_left_out));
+    let bytecodes = |events: &[serde_json::Value]| -> Vec<(String, u64)> {
+        let bytecodes = events.iter().filter(|event| event["event"] == "bytecode");
+        bytecodes.map(|e| (e["method"].to_string(), e["bci"].as_u64().unwrap())).collect()
+    };
+    let mut compared = 0;
+    for (tid, events) in &warm {
+        let (warm, cold) = (bytecodes(events), bytecodes(cold.get(tid).map_or(&[], |events| events)));
+        let end = &warm[warm.len() / 2..];
+        assert!(cold.ends_with(end), "thread {tid}: {} bytecodes, cold {}", warm.len(), cold.len());
+        compared += end.len();
+    }
+    assert!(compared > 10_000, "{compared} bytecodes are too few to show anything");
+    let refused = recording.jportal(&["print", "--cold", "--from", "event:5"], capture, &[]).unwrap();
+    assert!(!refused.status.success() && refused.stderr.contains("a cold start"), "{}", refused.stderr);
 }
 
 /// `print --limit` leaves out trace. What it prints of each thread must be the beginning of what

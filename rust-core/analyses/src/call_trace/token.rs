@@ -131,8 +131,8 @@ const LEFT_OUT: u32 = 13;
 const END: u32 = 14;
 
 /// Reasons of gaps by number. The list may only grow at its end.
-const REASONS: [&str; 7] =
-    ["other", "truncated", "overflow", "sideband", "packets", "machine-flow", "reconstruct"];
+const REASONS: [&str; 8] =
+    ["other", "truncated", "overflow", "sideband", "packets", "machine-flow", "reconstruct", "left-out"];
 
 /// Causes of unresolved stretches by number. The list may only grow at its end.
 const CAUSES: [&str; 22] = [
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn every_reason_and_cause_has_a_number() {
         assert!(Cause::ALL.iter().all(|c| number(&CAUSES, c.name()) > 0));
-        for name in ["truncated", "overflow", "sideband", "packets"] {
+        for name in ["truncated", "overflow", "sideband", "packets", "left-out"] {
             let reason = GapReason::named(name, "", String::new()).unwrap();
             assert!(number(&REASONS, reason.name()) > 0);
         }
