@@ -119,7 +119,7 @@ pub(crate) fn remark<A>(args: &DecodeArgs, capture: &Capture, answer: &Answer<A>
 pub(crate) fn share_decoded(summary: &DecodeSummary) -> String {
     let of = match summary.not_asked_bytes {
         0 => "recorded trace",
-        _ => "selected threads' trace",
+        _ => "trace that was asked for",
     };
     format!("{:.2}% of the {of} was decoded", 100.0 * summary.completeness())
 }

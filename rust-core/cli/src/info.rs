@@ -396,9 +396,10 @@ fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
     };
     let (left_out, of) = match d.not_asked_bytes {
         0 => (String::new(), "recorded PT bytes".to_owned()),
-        n => {
-            (format!("{n} bytes of PT, of other threads"), format!("remaining {} bytes of PT", d.asked_bytes))
-        }
+        n => (
+            format!("{n} bytes of PT that were not asked for"),
+            format!("remaining {} bytes of PT", d.asked_bytes),
+        ),
     };
     vec![
         ("bytecodes", d.bytecodes.to_string()),
