@@ -279,8 +279,8 @@ pub(crate) struct RangeArgs {
     /// Do not decode the trace before --from, which must be a time
     ///
     /// This makes a part of a large capture available at once. The frames that are open at --from
-    /// are not known: a flow that began earlier begins with a gap (left-out), and bytecodes of frames
-    /// that are not known are orphans until control enters a method.
+    /// are not known: a flow that began earlier begins with a gap (left-out), and bytecodes of
+    /// unknown frames are orphans until control enters a method.
     #[arg(long, requires = "from")]
     pub(crate) cold: bool,
 }
