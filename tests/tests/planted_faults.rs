@@ -228,12 +228,14 @@ fn chunk_boundaries_are_where_the_reader_finds_whole_captures() {
     let source = folder.path().join("a");
     write(&source);
     let boundaries = fault::chunk_boundaries(&source).unwrap();
-    // The start of the file, its header, metadata, PT and end chunks, and the end of the file.
-    assert_eq!(boundaries.len(), 6);
+    // The start of the file, its header, metadata, PT, index and end chunks, and the end of the file.
+    assert_eq!(boundaries.len(), 7);
     assert_eq!(boundaries.last(), Some(&std::fs::metadata(&source).unwrap().len()));
     let file = std::fs::OpenOptions::new().write(true).open(&source).unwrap();
-    file.set_len(boundaries[4]).unwrap();
-    let reader = CaptureReader::open(&source).unwrap();
-    assert!(reader.completeness().torn.is_none() && reader.completeness().end.is_none());
-    assert_eq!(reader.metadata().count(), records().len());
+    for cut in [boundaries[5], boundaries[4]] {
+        file.set_len(cut).unwrap();
+        let reader = CaptureReader::open(&source).unwrap();
+        assert!(reader.completeness().torn.is_none() && reader.completeness().end.is_none());
+        assert_eq!(reader.metadata().count(), records().len());
+    }
 }
