@@ -228,7 +228,7 @@ fn chunk_boundaries_are_where_the_reader_finds_whole_captures() {
     let source = folder.path().join("a");
     write(&source);
     let boundaries = fault::chunk_boundaries(&source).unwrap();
-    // The start of the file, its header, metadata, PT, index and end chunks, and the end of the file.
+    // The start of the file, its header, metadata, PT, index and end chunks, and its end.
     assert_eq!(boundaries.len(), 7);
     assert_eq!(boundaries.last(), Some(&std::fs::metadata(&source).unwrap().len()));
     let file = std::fs::OpenOptions::new().write(true).open(&source).unwrap();
