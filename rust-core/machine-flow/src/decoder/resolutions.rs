@@ -23,10 +23,11 @@
 
 use super::CoreDecoder;
 use super::state::Resolutions;
+use crate::block::OUTSIDE;
 use crate::error::Error;
 use crate::image::{CacheChange, ChangeKind, CodeHistory, Patch, Resolution};
 use crate::item::{Exit, Item};
-use jportal_units::{CodeId, StreamOffset};
+use jportal_units::{Address, CodeId, StreamOffset};
 
 /// Maximal number of branches between a call and the stub (the entry of an nmethod that is not
 /// entrant, of an adapter).
@@ -141,7 +142,7 @@ impl CoreDecoder {
         let Some(next) = self.state.resolutions.next.filter(|_| image.resolves_calls(code)) else {
             return Ok(());
         };
-        let returns = match self.way_to(code) {
+        let returns = match self.way_to(code, image) {
             StubEntry::Call { returns } => Some(returns),
             StubEntry::Unknown => None,
             StubEntry::Back => return Ok(()),
@@ -172,7 +173,7 @@ impl CoreDecoder {
     }
 
     /// How the flow reached the stub `code`, where it is at present.
-    fn way_to(&self, code: CodeId) -> StubEntry {
+    fn way_to(&self, code: CodeId, image: &CodeHistory) -> StubEntry {
         let mut branches = 0;
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
         while let Some(item) = back.next() {
@@ -188,12 +189,25 @@ impl CoreDecoder {
                 }
                 Item::Enter { ip } => match back.next() {
                     Some(Item::Interrupt { ip: at }) if *at == ip => {}
-                    _ if branches == 0 => return StubEntry::Back,
+                    _ if branches == 0 && self.follows_call(ip, image) => return StubEntry::Back,
+                    // The thread was interrupted there on another core, before its visit.
                     _ => return StubEntry::Unknown,
                 },
                 _ => return StubEntry::Unknown,
             }
         }
         StubEntry::Unknown
+    }
+
+    /// Whether a call can return to `ip`: the instruction before it is a direct call, or one
+    /// through a register.
+    fn follows_call(&self, ip: Address, image: &CodeHistory) -> bool {
+        let at = self.bounds.offset(ip.0);
+        let mut bytes = [0; 5];
+        if at == OUTSIDE || (at as usize) < bytes.len() {
+            return false;
+        }
+        self.read_seen(at - bytes.len() as u32, image, &mut bytes);
+        bytes[0] == 0xe8 || bytes[3] == 0xff && bytes[4] & 0xf8 == 0xd0
     }
 }
