@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_state_of_sums_does_not_outlive_its_thread() {
-        let (counted, live) = run((LiveStates::default(), LiveStates::default()), |to| {
+        let (counted, enough) = run((LiveStates::default(), LiveStates::default()), |to| {
             let mut first = to.thread(&thread(1));
             first.events(&at(1));
             for tid in 2..50 {
@@ -403,11 +403,11 @@ mod tests {
                 sink.end();
             }
             first.events(&at(2));
-            let live = first.has_enough();
+            let enough = first.has_enough();
             first.end();
-            live
+            enough
         });
-        assert!(!live);
+        assert!(!enough);
         assert_eq!((counted.0.0, counted.1.0), (50, 50));
         let states = Arc::clone(&counted.0.1);
         let (_, most) = run(counted.0, |to| {

@@ -184,6 +184,7 @@ impl<'c> Query<'c> {
     /// When the capture cannot be read, or the temporary files for filling cannot be written.
     /// Trace that cannot be decoded is a gap in the flow.
     pub fn run<A: Analysis>(mut self, analysis: A) -> Result<Answer<A>, Error> {
+        self.options.since = self.since()?;
         self.check_bounds()?;
         // An analysis that has enough of all selected threads ends the decode.
         let threads = self.options.only.as_ref().map(Vec::len);
@@ -206,14 +207,17 @@ impl<'c> Query<'c> {
         self.capture.recording()
     }
 
-    fn check_bounds(&mut self) -> Result<(), Error> {
-        if self.cold {
-            let own = self.options.native_decoder == MachineDecoder::Own;
-            match self.bounds.from {
-                Some(Bound::Time(tsc)) if own && self.fill == Fill::Nothing => self.options.since = Some(tsc),
-                _ => return Err(Error::Cold),
-            }
+    /// The time since which trace is decoded, for a cold start.
+    fn since(&self) -> Result<Option<Tsc>, Error> {
+        let can = self.options.native_decoder == MachineDecoder::Own && self.fill == Fill::Nothing;
+        match self.bounds.from {
+            _ if !self.cold => Ok(None),
+            Some(Bound::Time(tsc)) if can => Ok(Some(tsc)),
+            _ => Err(Error::Cold),
         }
+    }
+
+    fn check_bounds(&self) -> Result<(), Error> {
         let threads = self.options.only.as_ref();
         let threads = threads.map_or_else(|| self.recording().image().threads.iter().count(), Vec::len);
         if self.bounds.number_events() && threads != 1 {

@@ -13,7 +13,8 @@
 //! the range, the records of all earlier visits exist and none of a later visit does. So the time
 //! gives the number of records. From that point the decoder counts visits. A thread can come to
 //! the core in the middle of a visit: it then enters the range in the stub that called the VM, or
-//! by an upcall. The record of that visit may not exist at that time, although usually it does.
+//! by an upcall. The record of that visit may not exist at that time, although usually it does. If
+//! it enters the stub where no call returns, it was interrupted there before the visit.
 //!
 //! *What a record proves.* It proves which call the visit was for. It also bounds the time: the
 //! next visit is not over before the time of its record, and the last visit is. Changes that the
@@ -58,7 +59,7 @@ enum StubEntry {
     /// It came back from outside: the visit is over. (The stubs of the fastdebug VM leave the
     /// range once more, for assertions.)
     Back,
-    /// The items that would show it are not kept.
+    /// The items that would show it are not kept, or are those of another core.
     Unknown,
 }
 
