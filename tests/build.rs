@@ -16,7 +16,8 @@ fn main() {
     let will_be_installed = std::env::var_os("JPORTAL_INSTALLED").is_some();
     for (name, path) in [("installed", jdk.as_path()), ("intel_pt", unit)] {
         println!("cargo::rustc-check-cfg=cfg({name})");
-        if !will_be_installed {
+        // A machine has the unit from its start on, or never.
+        if !will_be_installed && (path == jdk || path.exists()) {
             println!("cargo::rerun-if-changed={}", path.display());
         }
         if path.exists() || (will_be_installed && path == jdk) {
