@@ -34,7 +34,7 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<CommandOutcome> {
     drop(line);
     let names = names(&reader);
     if let Some(file) = &args.truth {
-        let text = serde_json::to_vec_pretty(&TRUTH.document(as_json(args, &names, &degraded, true)))?;
+        let text = serde_json::to_vec_pretty(&TRUTH.document(&as_json(args, &names, &degraded, true)))?;
         std::fs::write(file, text).with_context(|| file.display().to_string())?;
     }
     let result = as_json(args, &names, &degraded, false);

@@ -77,7 +77,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<CommandOutcome> {
         if let Some(presence) = presence {
             all["presence"] = json!(presence);
         }
-        put_value(&args.decode.format, KIND, all)?;
+        put_value(&args.decode.format, KIND, &all)?;
     } else {
         put_text(&as_text(recording, decoded.as_ref(), presence.as_ref()))?;
     }

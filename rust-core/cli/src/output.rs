@@ -3,7 +3,7 @@
 //! Results on stdout: text, JSON, JSON lines, CSV.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufWriter, StdoutLock, Write};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -31,13 +31,18 @@ impl ResultKind {
     pub(crate) fn name(self) -> String {
         format!("jportal/{}/{}", self.schema, self.version)
     }
-    /// The document of a result: its fields, and the name of its schema.
-    pub(crate) fn document(self, mut value: Value) -> Value {
-        if let Value::Object(fields) = &mut value {
-            fields.insert("schema".into(), self.name().into());
-        }
-        value
+    /// A result as one document.
+    pub(crate) fn document<T: Serialize>(self, value: &T) -> ResultDocument<'_, T> {
+        ResultDocument { schema: self.name(), value }
     }
+}
+
+/// A result as one document: the name of its schema, and its fields.
+#[derive(Serialize)]
+pub(crate) struct ResultDocument<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    value: &'a T,
 }
 
 /// Writes a result in the chosen format.
@@ -50,36 +55,43 @@ pub(crate) fn put(
     if format.get() == Format::Text {
         return put_text(&text()?);
     }
-    put_value(format, kind, serde_json::to_value(value)?)
+    put_value(format, kind, value)
 }
 
-/// Writes a result for programs.
-pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, value: Value) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+/// Writes a result for programs. A document is written field by field, so that a large one does
+/// not exist in memory.
+pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, value: &impl Serialize) -> Result<()> {
+    let mut out = stdout();
     match format.get() {
         Format::Text | Format::Json => {
             serde_json::to_writer_pretty(&mut out, &kind.document(value))?;
             writeln!(out)?;
         }
         Format::Jsonl => {
-            for row in rows(kind, &value)? {
+            for row in rows(kind, &serde_json::to_value(value)?)? {
                 serde_json::to_writer(&mut out, row)?;
                 writeln!(out)?;
             }
         }
         Format::Csv => {
+            let value = serde_json::to_value(value)?;
             let rows: Vec<Map<String, Value>> = rows(kind, &value)?.iter().map(flat).collect();
             out.write_all(&csv(&rows)?)?;
         }
     }
-    Ok(())
+    Ok(out.flush()?)
+}
+
+/// Standard output with a buffer. Alone it writes at each end of a line, or every kilobyte.
+fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }
 
 /// Writes rows to stdout as CSV, one by one.
 pub(crate) fn put_csv(
-    rows: impl FnOnce(&mut csv::Writer<std::io::StdoutLock<'static>>) -> csv::Result<()>,
+    rows: impl FnOnce(&mut csv::Writer<BufWriter<StdoutLock<'static>>>) -> csv::Result<()>,
 ) -> Result<()> {
-    let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+    let mut writer = csv::Writer::from_writer(stdout());
     rows(&mut writer)?;
     Ok(writer.flush()?)
 }

@@ -63,7 +63,7 @@ pub(crate) fn written<R: Serialize>(
         if let Some(report) = report {
             value["report"] = serde_json::to_value(report)?;
         }
-        put_value(&args.decode.format, KIND, value)?;
+        put_value(&args.decode.format, KIND, &value)?;
     } else if !exact {
         say("the output is not exact: trace was lost, or the flow does not say what ran; it says where");
     }

@@ -31,5 +31,5 @@ pub(super) fn blocks(args: &BlocksArgs) -> Result<CommandOutcome> {
         put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
         return Ok(CommandOutcome::Done);
     }
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }

@@ -37,11 +37,11 @@ pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
     let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
     if args.uncovered {
         let uncovered = report.uncovered();
-        let text = format!("{}{hint}", uncovered.text());
-        return show(common, UNCOVERED, &uncovered, &text, &subject.capture, &answer);
+        let text = || uncovered.text() + hint;
+        return show(common, UNCOVERED, &uncovered, text, &subject.capture, &answer);
     }
-    let text = if args.counts { report.counts_text() } else { report.text(args.methods) };
-    show(common, COVERAGE, &report, &format!("{text}{hint}"), &subject.capture, &answer)
+    let text = || (if args.counts { report.counts_text() } else { report.text(args.methods) }) + hint;
+    show(common, COVERAGE, &report, text, &subject.capture, &answer)
 }
 
 fn split(args: &CoverageArgs) -> Result<CommandOutcome> {
@@ -58,7 +58,7 @@ fn split(args: &CoverageArgs) -> Result<CommandOutcome> {
             put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
             return Ok(CommandOutcome::Done);
         }
-        return show(common, SPLIT, &report, &report.text(), &subject.capture, &answer);
+        return show(common, SPLIT, &report, || report.text(), &subject.capture, &answer);
     };
     let buckets = report.which_covers(file, *line);
     let value = serde_json::json!({ "file": file, "line": line, "buckets": buckets });

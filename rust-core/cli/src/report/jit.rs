@@ -48,7 +48,7 @@ pub(super) fn jit(args: &JitArgs) -> Result<CommandOutcome> {
         JitList::Untaken => "untaken",
     };
     let kind = ResultKind { rows: Some(rows), ..KIND };
-    show(common, kind, &report, &report.text(), &subject.capture, &answer)
+    show(common, kind, &report, || report.text(), &subject.capture, &answer)
 }
 
 fn read_log(path: &Path) -> Result<CompilationLog> {

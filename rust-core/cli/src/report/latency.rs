@@ -25,5 +25,5 @@ pub(super) fn latency(args: &LatencyArgs) -> Result<CommandOutcome> {
     let answer = subject.run(common, analysis.on_core(subject.capture.clock()))?;
     let header = subject.capture.recording().reader().header();
     let report = answer.analysis.report(args.top, Tsc(header.start_tsc), decode::tsc_khz(header)?);
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }

@@ -85,7 +85,7 @@ fn hot_methods(args: &TopArgs) -> Result<CommandOutcome> {
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }
 
 fn calls(args: &TopArgs) -> Result<CommandOutcome> {
@@ -96,7 +96,7 @@ fn calls(args: &TopArgs) -> Result<CommandOutcome> {
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }
 
 impl NamingArgs {
@@ -146,17 +146,17 @@ fn show<A>(
     args: &CommonArgs,
     kind: ResultKind,
     report: &impl Serialize,
-    text: &str,
+    text: impl FnOnce() -> String,
     capture: &Capture,
     answer: &Answer<A>,
 ) -> Result<CommandOutcome> {
     let Answer { summary, execution, filled, .. } = answer;
     if args.decode.format.is_for_programs() {
-        let value = serde_json::to_value(WithExecution { report, execution: execution.as_ref() })?;
-        put_value(&args.decode.format, kind, value)?;
+        let value = WithExecution { report, execution: execution.as_ref() };
+        put_value(&args.decode.format, kind, &value)?;
         return Ok(CommandOutcome::Done);
     }
-    put_text(text)?;
+    put_text(&text())?;
     if let Some(execution) = execution {
         put_text(&format!("\n{}", execution.text(capture.recording().reader().header().tsc_khz)))?;
     }

@@ -29,5 +29,5 @@ pub(super) fn paths(args: &PathsArgs) -> Result<CommandOutcome> {
         })?;
         return Ok(CommandOutcome::Done);
     }
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }

@@ -22,7 +22,7 @@ pub(super) fn polymorphism(args: &TopArgs) -> Result<CommandOutcome> {
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::App));
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }
 
 pub(super) fn natives(args: &TopArgs) -> Result<CommandOutcome> {
@@ -33,7 +33,7 @@ pub(super) fn natives(args: &TopArgs) -> Result<CommandOutcome> {
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }
 
 pub(super) fn metrics(args: &MetricsArgs) -> Result<CommandOutcome> {
@@ -48,5 +48,5 @@ pub(super) fn metrics(args: &MetricsArgs) -> Result<CommandOutcome> {
     let analysis = analysis.excluding(decode::excluded(&common.exclude));
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report();
-    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }

@@ -24,8 +24,7 @@ pub(super) fn call_tree(args: &TreeReportArgs) -> Result<CommandOutcome> {
         return Ok(CommandOutcome::Done);
     }
     let layout = Layout { weight: args.weight.into(), depth: args.depth, min: args.min, top: args.top };
-    let text = if common.decode.format.is_for_programs() { String::new() } else { tree.text(&layout) };
-    show(common, KIND, &tree, &text, &subject.capture, &answer)
+    show(common, KIND, &tree, || tree.text(&layout), &subject.capture, &answer)
 }
 
 /// Builds the tree that the arguments describe.

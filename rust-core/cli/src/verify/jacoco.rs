@@ -53,7 +53,7 @@ pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<CommandOutcome> {
         if let Some(check) = &check {
             all["check"] = serde_json::to_value(check)?;
         }
-        put_value(&args.decode.format, KIND, all)?;
+        put_value(&args.decode.format, KIND, &all)?;
     } else {
         put_text(&comparison.text(args.rows))?;
         check.as_ref().map_or(Ok(()), |c| put_text(&c.text()))?;

@@ -89,7 +89,7 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<CommandOutcome> {
         if let Some(look) = &look {
             all["first"]["machine"] = look.json();
         }
-        put_value(&args.decode.format, AGAINST, all)?;
+        put_value(&args.decode.format, AGAINST, &all)?;
     } else {
         put_text(&comparison.text())?;
         look.as_ref().map_or(Ok(()), |l| put_text(&l.text()))?;
@@ -173,7 +173,7 @@ fn show(
         if let Some(check) = check {
             all["check"] = serde_json::to_value(check)?;
         }
-        return put_value(format, ORACLE, all);
+        return put_value(format, ORACLE, &all);
     }
     put_text(&verdict.text())?;
     let Errors { native_flow, reconstruct } = errors;
