@@ -11,8 +11,8 @@ use crate::Error;
 
 /// The columns. The last one is filled when the next time is known.
 pub(super) const COLUMNS: [Spec; 15] = [
-    ("number", ColumnKind::Long, true),
-    ("since", ColumnKind::Long, false),
+    ("number", ColumnKind::Growing, true),
+    ("since", ColumnKind::Growing, false),
     ("kind", ColumnKind::Text, true),
     ("method", ColumnKind::Long, false),
     ("bci", ColumnKind::Long, false),
@@ -25,7 +25,7 @@ pub(super) const COLUMNS: [Spec; 15] = [
     ("stack_lost", ColumnKind::Flag, false),
     ("provenance", ColumnKind::Text, true),
     ("confidence_percent", ColumnKind::Long, false),
-    ("until", ColumnKind::Long, false),
+    ("until", ColumnKind::Growing, false),
 ];
 
 /// An event as a row.

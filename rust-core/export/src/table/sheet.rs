@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
+use bytes::Bytes;
+use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
@@ -22,6 +23,8 @@ pub(super) const ROWS: usize = 1 << 17;
 pub(super) enum ColumnKind {
     /// Signed 64 bits.
     Long,
+    /// Signed 64 bits that mostly grow by little from row to row. The file has the differences.
+    Growing,
     /// A truth value.
     Flag,
     /// UTF-8.
@@ -70,14 +73,14 @@ struct Column {
 impl Column {
     fn new((_, kind, required): Spec) -> Self {
         let values = match kind {
-            ColumnKind::Long => Values::Long(Vec::new()),
+            ColumnKind::Long | ColumnKind::Growing => Values::Long(Vec::new()),
             ColumnKind::Flag => Values::Flag(Vec::new()),
             ColumnKind::Text => Values::Text(Vec::new()),
         };
         Self { values, defined: (!required).then(Vec::new), rows: 0 }
     }
     /// Adds a value. The value that does not fit a column is none, or the zero of the column.
-    fn push(&mut self, cell: &Cell<'_>, words: &mut InternedWords) {
+    fn push(&mut self, cell: &Cell<'_>) {
         self.rows += 1;
         let fits = match (&mut self.values, cell) {
             (Values::Long(all), Cell::Long(n)) => {
@@ -93,7 +96,7 @@ impl Column {
                 true
             }
             (Values::Text(all), Cell::Word(word)) => {
-                all.push(words.get(word));
+                all.push(Bytes::from_static(word.as_bytes()).into());
                 true
             }
             _ => false,
@@ -131,33 +134,17 @@ impl Column {
     }
 }
 
-/// Few texts, each kept once.
-#[derive(Default)]
-struct InternedWords(Vec<(&'static str, ByteArray)>);
-
-impl InternedWords {
-    fn get(&mut self, word: &'static str) -> ByteArray {
-        if let Some((_, kept)) = self.0.iter().find(|(known, _)| std::ptr::eq(*known, word)) {
-            return kept.clone();
-        }
-        let kept = ByteArray::from(word);
-        self.0.push((word, kept.clone()));
-        kept
-    }
-}
-
 /// One Parquet file.
 pub(super) struct Sheet {
     writer: SerializedFileWriter<Output>,
     columns: Vec<Column>,
-    words: InternedWords,
 }
 
 fn schema(name: &str, specs: &[Spec]) -> Result<TypePtr> {
     let field = |&(name, kind, required): &Spec| {
         let repetition = if required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let (physical, text) = match kind {
-            ColumnKind::Long => (Physical::INT64, false),
+            ColumnKind::Long | ColumnKind::Growing => (Physical::INT64, false),
             ColumnKind::Flag => (Physical::BOOLEAN, false),
             ColumnKind::Text => (Physical::BYTE_ARRAY, true),
         };
@@ -174,18 +161,22 @@ fn schema(name: &str, specs: &[Spec]) -> Result<TypePtr> {
 
 impl Sheet {
     pub(super) fn new(out: Output, name: &str, specs: &[Spec]) -> Result<Self> {
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by("JPortal".to_owned())
-            .build();
-        let writer = SerializedFileWriter::new(out, schema(name, specs)?, Arc::new(properties))?;
+            .set_created_by("JPortal".to_owned());
+        for (name, ..) in specs.iter().filter(|(_, kind, _)| *kind == ColumnKind::Growing) {
+            properties = properties
+                .set_column_dictionary_enabled((*name).into(), false)
+                .set_column_encoding((*name).into(), Encoding::DELTA_BINARY_PACKED);
+        }
+        let writer = SerializedFileWriter::new(out, schema(name, specs)?, Arc::new(properties.build()))?;
         let columns = specs.iter().map(|spec| Column::new(*spec)).collect();
-        Ok(Self { writer, columns, words: InternedWords::default() })
+        Ok(Self { writer, columns })
     }
     /// Adds values to the first columns. Those of the last column may come later.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) {
         for (column, cell) in self.columns.iter_mut().zip(cells) {
-            column.push(cell, &mut self.words);
+            column.push(cell);
         }
     }
     /// Number of rows that are not written yet.
@@ -196,7 +187,7 @@ impl Sheet {
     pub(super) fn fill_last(&mut self, cell: &Cell<'_>) {
         let rows = self.rows();
         if let Some(last) = self.columns.last_mut() {
-            (last.rows..rows).for_each(|_| last.push(cell, &mut self.words));
+            (last.rows..rows).for_each(|_| last.push(cell));
         }
     }
     /// Adds a row of a table without a late column.
