@@ -115,7 +115,7 @@ impl Both {
                 continue;
             };
             let parent = places[parent as usize];
-            let known = names.get(&(node.method.as_str(), node.loader.as_str())).copied();
+            let known = names.get(&(&*node.method, &*node.loader)).copied();
             let (method, loader, selected) = known.unwrap_or_else(|| {
                 let selected = options.classes.is_empty() || options.selects_qualified(&node.method);
                 let numbers =

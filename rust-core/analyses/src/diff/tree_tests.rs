@@ -62,7 +62,7 @@ fn moved_removed_and_added_nodes_are_found() {
     assert_eq!(all, [(Presence::Before, 3), (Presence::After, 2)]);
     assert_eq!(d.numbers.differences(), 2);
     let mut other_loader = foo();
-    other_loader.nodes[6].loader = "other".to_owned();
+    other_loader.nodes[6].loader = "other".into();
     let d = plain(&foo(), &other_loader);
     let all: Vec<_> = d.differences.iter().map(|d| (d.presence, d.loader.as_str())).collect();
     assert_eq!(all, [(Presence::Before, "app"), (Presence::After, "other")]);

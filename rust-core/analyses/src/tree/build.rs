@@ -2,6 +2,8 @@
 
 //! From the trees of threads to the result: names, exactness, order.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId};
@@ -16,7 +18,7 @@ use crate::hidden::{Inexact, Inlined};
 use crate::names::{Names, Naming, stable, version_text};
 
 /// A name as the result states it: text, loader, kind of node.
-type Label = (String, String, Tag);
+type Label = (Arc<str>, Arc<str>, Tag);
 
 /// Nodes with equal paths of labels, added up.
 struct Sum {
@@ -61,7 +63,7 @@ impl<'a> Labels<'a> {
         }
         let name = self.names.get(node.method);
         let text = name.qualified().trim_start_matches('.').to_owned() + &version_text(name.version);
-        let number = self.number((text, name.loader, Tag::Method));
+        let number = self.number((text.into(), name.loader.into(), Tag::Method));
         self.of_methods.insert(node.method, number);
         number
     }
@@ -73,7 +75,7 @@ impl<'a> Labels<'a> {
             Tag::Library => "(library)".to_owned(),
             Tag::Silent => self.silent(method, site),
         };
-        (text, String::new(), tag)
+        (text.into(), "".into(), tag)
     }
     fn silent(&self, method: MethodId, site: u16) -> String {
         let target = self.rules.methods.get(method).and_then(|m| m.invoke_at(Bci(site)));
@@ -145,7 +147,7 @@ pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads
 
 impl CallTreeBuilder<'_> {
     fn add_root(&mut self) -> Id {
-        let label = self.labels.number(("(root)".to_owned(), String::new(), Tag::Root));
+        let label = self.labels.number(("(root)".into(), "".into(), Tag::Root));
         self.sums.push(Sum::new(None, label, None));
         (self.sums.len() - 1) as Id
     }
@@ -225,17 +227,22 @@ impl CallTreeBuilder<'_> {
         };
         let mut ids: Vec<Id> = (0..self.sums.len() as Id).filter(|id| kept[*id as usize]).collect();
         ids.sort_unstable_by_key(key);
-        let parent = |id: &Id| self.sums[*id as usize].parent;
-        let (mut order, mut open) = (Vec::with_capacity(ids.len()), Vec::new());
-        let roots = ids.partition_point(|id| parent(id).is_none());
-        let mut threads: Vec<Id> = ids[..roots].to_vec();
-        threads.sort_unstable();
-        open.extend(threads.into_iter().rev());
+        // For each node, where its children begin and end among the sorted ones.
+        let mut children = vec![(0, 0); self.sums.len()];
+        let mut threads = Vec::new();
+        for (at, id) in ids.iter().enumerate() {
+            match self.sums[*id as usize].parent.map(|p| &mut children[p as usize]) {
+                None => threads.push(*id),
+                Some((_, end)) if *end > 0 => *end = at + 1,
+                Some(range) => *range = (at, at + 1),
+            }
+        }
+        threads.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut order, mut open) = (Vec::with_capacity(ids.len()), threads);
         while let Some(id) = open.pop() {
             order.push(id);
-            let first = ids.partition_point(|i| parent(i) < Some(id));
-            let children = ids[first..].partition_point(|i| parent(i) == Some(id));
-            open.extend(ids[first..first + children].iter().rev());
+            let (first, end) = children[id as usize];
+            open.extend(ids[first..end].iter().rev());
         }
         order
     }

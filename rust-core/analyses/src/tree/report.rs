@@ -2,6 +2,8 @@
 
 //! The call tree as a result: what commands print and exports write.
 
+use std::sync::Arc;
+
 use jportal_flow::Tally;
 use serde::{Deserialize, Serialize};
 
@@ -120,9 +122,9 @@ pub struct Context {
     /// What it stands for.
     pub kind: Kind,
     /// `class.name(descriptor)`, or a text in parentheses.
-    pub method: String,
+    pub method: Arc<str>,
     /// Loader of the class; empty for the boot loader and for texts in parentheses.
-    pub loader: String,
+    pub loader: Arc<str>,
     /// The call site, if the key contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<Site>,

@@ -201,7 +201,7 @@ fn frames_outside_of_the_scope() {
     let tree = show(&silent);
     assert_eq!(lines(&tree)[2], "  intrinsic) java.lang.Math.abs ≥ 1/0");
     assert_eq!((tree.inexact.silent_calls, tree.exact, tree.nodes[3].kind), (1, false, Kind::Silent));
-    assert_eq!(tree.nodes[3].method, "(intrinsic) java.lang.Math.abs()V");
+    assert_eq!(&*tree.nodes[3].method, "(intrinsic) java.lang.Math.abs()V");
 }
 
 #[test]

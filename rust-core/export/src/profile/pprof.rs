@@ -31,7 +31,7 @@ pub fn write_pprof(tree: &CallTree, options: &ProfileOptions<'_>, out: &mut dyn 
     let mut writer = Writer { texts: Texts::new(), locations: HashMap::new(), frames: Vec::new() };
     // Encoded messages of one type that follow each other are one message, in which the lists
     // are joined.
-    let mut out = GzEncoder::new(out, Compression::default());
+    let mut out = GzEncoder::new(out, Compression::fast());
     out.write_all(&writer.head(tree, options)?.encode_to_vec())?;
     let threads: Vec<Vec<Label>> = writer.threads(tree);
     for (node, thread) in tree.nodes.iter().zip(&stacks.threads) {

@@ -63,7 +63,7 @@ impl<'a> Stacks<'a> {
                 Some(parent) if depth as usize > most => innermost[parent as usize],
                 _ => node.id,
             });
-            let named = (node.method.as_str(), node.loader.as_str());
+            let named = (&*node.method, &*node.loader);
             // A root has no frame.
             let number = node.parent.map_or(0, |_| {
                 *numbers.entry(named).or_insert_with(|| {

@@ -112,7 +112,7 @@ fn sums_are_those_of_the_tree() {
 fn two_trees_in_one_list() {
     let mut after = foo();
     after.nodes[4].bytecodes.decoded = 500;
-    after.nodes[2].method = "Foo.late()V".to_owned();
+    after.nodes[2].method = "Foo.late()V".into();
     let text = diff(&foo(), &after, &ProfileOptions::default());
     assert_eq!(text, include_str!("../testdata/foo-diff.collapsed"));
     after.threads[0].exact = false;

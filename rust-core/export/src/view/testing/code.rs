@@ -26,8 +26,8 @@ pub(super) fn methods(tree: &CallTree) -> Vec<ViewMethod> {
     let mut all: BTreeMap<&str, ViewMethod> = BTreeMap::new();
     for node in tree.nodes.iter().filter(|n| n.parent.is_some()) {
         let m = all.entry(&node.method).or_insert_with(|| ViewMethod {
-            method: node.method.clone(),
-            loader: node.loader.clone(),
+            method: node.method.to_string(),
+            loader: node.loader.to_string(),
             exact: true,
             at_most: [Some(0); 2],
             ..ViewMethod::default()

@@ -155,7 +155,7 @@ impl Growing {
             id: self.nodes.len() as u32,
             parent,
             kind,
-            method,
+            method: method.into(),
             loader: loader.into(),
             site: None,
             invocations: Tally::default(),
