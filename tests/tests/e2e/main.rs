@@ -17,6 +17,7 @@ mod equality;
 mod examples;
 mod faults;
 mod flight;
+mod gate;
 mod identity;
 mod idioms;
 mod jacoco;

@@ -348,7 +348,8 @@ fn the_changes_of_a_replay_add_up_to_the_tree() {
             let mut sums = Changes::new();
             let mut paths = Vec::<String>::new();
             for n in &tree.nodes {
-                let name = if n.method.starts_with('(') { format!("{:?}", n.kind) } else { n.method.to_string() };
+                let name =
+                    if n.method.starts_with('(') { format!("{:?}", n.kind) } else { n.method.to_string() };
                 let path = format!("{} > {name}", n.parent.map_or("", |p| paths[p as usize].as_str()));
                 let sum = sums.entry(path.clone()).or_default();
                 *sum = (sum.0 + n.invocations.total() as i64, sum.1 + n.bytecodes.total());

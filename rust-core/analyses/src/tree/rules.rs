@@ -69,6 +69,8 @@ impl Rules {
     }
 }
 
+const OBJECT: &str = "java/lang/Object";
+
 /// Which symbolic targets are in the scope.
 struct Targets {
     methods: HashMap<[Box<str>; 3], bool>,
@@ -93,8 +95,39 @@ impl Targets {
         if target.class_name.is_empty() {
             return false;
         }
-        let key = [target.class_name.clone(), target.name.clone(), target.signature.clone()];
-        let of_class = || self.classes.get(&target.class_name).copied();
+        // The methods of arrays are those of their superclass (JLS 10.7).
+        let array = target.class_name.starts_with('[');
+        let class = if array { OBJECT.into() } else { target.class_name.clone() };
+        let key = [class, target.name.clone(), target.signature.clone()];
+        let of_class = || self.classes.get(&key[0]).copied();
         self.methods.get(&key).copied().or_else(of_class).unwrap_or(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::testing::{library, method, table};
+
+    #[test]
+    fn a_silent_call_belongs_to_the_class_that_has_the_method() {
+        let methods = table(vec![
+            library(OBJECT, "clone", "()Ljava/lang/Object;"),
+            method(("a/B", "f", "()V"), &[177], &[]),
+        ]);
+        let scope = Scope::new(&methods, |m| m.class_name.starts_with("a/"));
+        let targets = Targets::new(&methods, &scope);
+        let contains = |class: &str, name: &str, signature: &str| {
+            let (class_name, name, signature) = (class.into(), name.into(), signature.into());
+            targets.contains(&InvokeRef { bci: Bci(0), class_name, name, signature })
+        };
+        assert!(contains("a/B", "f", "()V"));
+        assert!(contains("a/B", "inherited", "()V"), "the class decides");
+        assert!(contains("c/Unknown", "f", "()V"), "never left out silently");
+        assert!(!contains(OBJECT, "clone", "()Ljava/lang/Object;"));
+        for array in ["[I", "[La/B;", "[[La/B;"] {
+            assert!(!contains(array, "clone", "()Ljava/lang/Object;"), "{array}");
+        }
+        assert!(!contains("", "makeConcat", "()V"), "invokedynamic");
     }
 }
