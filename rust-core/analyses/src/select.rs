@@ -90,11 +90,13 @@ impl Pattern {
     }
 }
 
-/// Whether a method belongs to the application: not to the boot or the platform loader, and not
-/// to the oracle agent.
+/// Whether a method belongs to the application: not to the boot or the platform loader, not to the
+/// oracle agent, and not to the classes that the JDK makes for reflection, each with a loader of its
+/// own (`jdk.internal.reflect.ClassDefiner`).
 pub fn is_application(method: &Method) -> bool {
+    const OF_THE_JDK: [&str; 2] = ["PlatformClassLoader", "reflect.DelegatingClassLoader"];
     !method.loader.is_empty()
-        && !method.loader.contains("PlatformClassLoader")
+        && !OF_THE_JDK.iter().any(|loader| method.loader.contains(loader))
         && !method.class_name.starts_with("jportal/oracle/")
 }
 
@@ -130,6 +132,20 @@ mod tests {
         assert!(selects("com.**", "com/a/b/Foo$Bar", "f") && !selects("com.**", "org/Foo", "f"));
         assert!(selects("a.F?o", "a/Foo", "f") && !selects("a.F?o", "a/Fooo", "f"));
         assert!(selects("a.𝓓*", "a/𝓓x", "f"), "a character beyond U+FFFF");
+    }
+
+    #[test]
+    fn what_belongs_to_the_application() {
+        let of = |class: &str, loader: &str| {
+            is_application(&Method { loader: loader.into(), ..method(class, "f", &[]) })
+        };
+        assert!(of("a/B", "jdk/internal/loader/ClassLoaders$AppClassLoader 'app'"));
+        assert!(of("jdk/internal/reflect/GeneratedMethodAccessor1", "a/DelegatingClassLoader"));
+        assert!(!of("java/lang/String", ""));
+        assert!(!of("java/sql/Driver", "jdk/internal/loader/ClassLoaders$PlatformClassLoader 'platform'"));
+        let delegating =
+            "jdk/internal/reflect/DelegatingClassLoader jdk.internal.reflect.DelegatingClassLoader @1";
+        assert!(!of("jdk/internal/reflect/GeneratedMethodAccessor1", delegating));
     }
 
     #[test]

@@ -40,8 +40,8 @@ fn compare(
     Ok(())
 }
 
-/// Compares all kinds of `program`, which runs with `flags`.
-fn check(place: &Installation, program: &Program, flags: &[&str]) -> Result<()> {
+/// Compares these kinds of `program`, which runs with `flags`.
+fn check(place: &Installation, program: &Program, flags: &[&str], kinds: &[TableKind]) -> Result<()> {
     let arguments = program.command(&place.root, &place.programs, Size::Small);
     let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
     let exact: Vec<String> = EXACT.iter().map(ToString::to_string).collect();
@@ -56,6 +56,7 @@ fn check(place: &Installation, program: &Program, flags: &[&str]) -> Result<()> 
     let errors: Vec<String> = KINDS
         .into_iter()
         .zip(&peers)
+        .filter(|(kind, _)| kinds.contains(kind))
         .filter_map(|(kind, peer)| {
             let error = compare(program.name, (kind, peer), &recording, &logged).err()?;
             Some(format!("{}: {error}", kind.name()))
@@ -68,16 +69,16 @@ fn check(place: &Installation, program: &Program, flags: &[&str]) -> Result<()> 
 }
 
 fn run(name: &str, flags: &[&str]) {
-    run_program(&programs::by_name(name).expect("a program of that name"), flags);
+    run_program(&programs::by_name(name).expect("a program of that name"), flags, &KINDS);
 }
 
-fn run_program(program: &Program, flags: &[&str]) {
+fn run_program(program: &Program, flags: &[&str], kinds: &[TableKind]) {
     let test = format!("equality of {}", program.name);
     let Some(place) = place::installed(&test) else { return };
     if let Some(missing) = program.missing() {
         return skip::skip(&test, &missing);
     }
-    if let Err(error) = check(&place, program, flags) {
+    if let Err(error) = check(&place, program, flags, kinds) {
         panic!("{test}: {error}");
     }
 }
@@ -117,7 +118,7 @@ fn hsqldb() {
 fn serializer() {
     // The peer's trace of eight copies, with all alternatives that it has to keep, is 3 GB.
     let program = programs::by_name("serializer").expect("a program of that name");
-    run_program(&program.with_small(&["copy", "@document", "1"]), &[]);
+    run_program(&program.with_small(&["copy", "@document", "1"]), &[], &KINDS);
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn serializer() {
 fn xerces() {
     // Twenty rounds make 24 million probes.
     let program = programs::by_name("xerces").expect("a program of that name");
-    run_program(&program.with_small(&["validate", "@document", "1"]), &[]);
+    run_program(&program.with_small(&["validate", "@document", "1"]), &[], &KINDS);
 }
 
 /// Example E9 of the clients: programs as they are. Two of them cannot be compared with another
@@ -143,4 +144,20 @@ as_they_are! {
     class_init = "class-init";
     threads = "threads";
     dynamic = "dynamic";
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn textifier() {
+    run("textifier", &SAME_HASHES);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn antlr() {
+    // Without probes, calls of the program by the library may have several places in the peer's
+    // traces. Here they have more than it follows (`TraceMatch.MOST`).
+    let program = programs::by_name("antlr").expect("a program of that name");
+    run_program(&program, &SAME_HASHES, &[TableKind::Tree, TableKind::Counts, TableKind::Paths]);
+    skip::skip("equality of antlr: traces", "more than 4,096 ways to match 8.1 million tokens");
 }
