@@ -91,8 +91,8 @@ impl Pattern {
 }
 
 /// Whether a method belongs to the application: not to the boot or the platform loader, not to the
-/// oracle agent, and not to the classes that the JDK makes for reflection, each with a loader of its
-/// own (`jdk.internal.reflect.ClassDefiner`).
+/// oracle agent, and not to the classes that the JDK makes for reflection, each with a loader of
+/// its own (`jdk.internal.reflect.ClassDefiner`).
 pub fn is_application(method: &Method) -> bool {
     const OF_THE_JDK: [&str; 2] = ["PlatformClassLoader", "reflect.DelegatingClassLoader"];
     !method.loader.is_empty()
