@@ -26,12 +26,16 @@ fn least(n: u64, exact: bool) -> String {
 
 /// `7, 9, 12`; the first ten.
 fn ids(ids: &[u32]) -> String {
-    const SHOWN: usize = 10;
-    let mut text = ids.iter().take(SHOWN).map(u32::to_string).collect::<Vec<_>>().join(", ");
-    if ids.len() > SHOWN {
-        text.push_str(&format!(" and {} more", ids.len() - SHOWN));
+    first(10, ids, u32::to_string)
+}
+
+/// The first `shown` of a list, and how many more there are.
+fn first<T>(shown: usize, all: &[T], text: impl Fn(&T) -> String) -> String {
+    let list = all.iter().take(shown).map(text).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(shown) {
+        0 => list,
+        n => format!("{list} and {n} more"),
     }
-    text
 }
 
 fn line(line: Option<u16>) -> String {
@@ -146,15 +150,7 @@ impl Jit {
         for site in &self.sites {
             rows.push(site_row(site, blind));
             rows.extend(site.targets.iter().map(|t| target_row(t, site)));
-            rows.extend(site.decisions.iter().map(|d| {
-                let what = match d.inlined {
-                    Some(true) => "inlines",
-                    Some(false) => "does not inline",
-                    None => "decided on",
-                };
-                let text = format!("    compilation {} {what} {}: {}", d.compile_id, d.callee, d.reason);
-                vec![String::new(), String::new(), String::new(), String::new(), text]
-            }));
+            rows.extend(decision_rows(site));
         }
         if rows.is_empty() {
             return String::new();
@@ -324,17 +320,34 @@ fn target_row(t: &CallRow, site: &JitSite) -> Vec<String> {
     ]
 }
 
+/// A row for each decision that differs from the others, with the compilations that made it.
+fn decision_rows(site: &JitSite) -> impl Iterator<Item = Vec<String>> {
+    let mut made: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+    for d in &site.decisions {
+        made.entry((&d.callee, d.inlined, &d.reason)).or_default().push(d.compile_id);
+    }
+    made.into_iter().map(|((callee, inlined, reason), by)| {
+        let what = match inlined {
+            Some(true) => "inlined",
+            Some(false) => "not inlined",
+            None => "looked at",
+        };
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let text = format!("    {callee} {what}{reason} (by {})", ids(&by));
+        vec![String::new(), String::new(), String::new(), String::new(), text]
+    })
+}
+
 fn branch_row(b: &BranchRow) -> Vec<String> {
     let ways: Vec<String> =
         b.ways.iter().map(|w| format!("→ {}: {}", w.to, least(w.times.total(), w.exact))).collect();
-    let profile: Vec<String> =
-        b.profile.iter().map(|p| format!("{}/{} ({})", p.taken, p.not_taken, p.compile_id)).collect();
+    let profile = first(3, &b.profile, |p| format!("{}/{} ({})", p.taken, p.not_taken, p.compile_id));
     vec![
         least(b.times, b.exact),
         b.bias.map_or_else(|| "-".to_owned(), |bias| format!("{:.1}%", 100.0 * bias)),
         ways.join(", "),
         ids(&b.pruned_by),
-        profile.join(", "),
+        profile,
         format!("{}{} @{}{}", b.method, version_text(b.version), b.bci, line(b.line)),
     ]
 }
