@@ -19,7 +19,7 @@ pub(crate) use export::{
 };
 pub(crate) use report::{
     BlocksArgs, CommonArgs, CoverageArgs, JitArgs, JitList, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs,
-    ReportCommand, ScopeArgs, TopArgs,
+    ReportCommand, ScopeArgs, SplitArgs, TopArgs,
 };
 pub(crate) use tree::{TreeArgs, TreeReportArgs};
 

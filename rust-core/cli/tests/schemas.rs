@@ -386,6 +386,10 @@ fn reports_with_options_fit() {
     assert!(blocks["classes"][0]["methods"][0]["code"].is_array(), "{blocks}");
     let tree = report("report-call-tree", &["call-tree", "--merge", "--bba", "both", "--sites"]);
     assert_eq!(tree["threads"][0]["tid"], Value::Null);
+    let split = report("report-call-tree", &["call-tree", "--split", "a.B"]);
+    assert_eq!(split["settings"]["split"], true);
+    let series = report("report-call-tree", &["call-tree", "--every", "10"]);
+    assert_eq!((&series["every"], &series["intervals"]), (&json!(10), &json!([])));
     for kind in REPORTS.into_iter().chain(["latency"]) {
         let part = report(&format!("report-{kind}"), &[kind, "--from", "1ms"]);
         assert!(part.get("execution").is_none(), "it is that of the whole recording");
@@ -653,6 +657,14 @@ fn rows_of_calls_fit() {
     let value = written("report-call-tree", &tree);
     let nodes = value["nodes"].as_array().unwrap();
     assert!(nodes.iter().any(|n| n["site"].is_object()) && value["delta"].is_object(), "{value}");
+    let split = TreeAnalysis::new(m(), Arc::default(), tree::Options::default()).split(|m| &*m.name == "f");
+    let split = written("report-call-tree", &fed(split).tree().unwrap());
+    let of_bucket = &split["threads"][0]["bucket"];
+    assert_eq!((&of_bucket["activations"], &of_bucket["thread"]), (&json!(1), &json!("t1")), "{split}");
+    let series = TreeAnalysis::new(m(), Arc::default(), tree::Options::default());
+    let series = fed(tree::SeriesAnalysis::new(series, 1)).series().unwrap();
+    let series = written("report-call-tree", &series);
+    assert!(len(&series["intervals"]) > 3 && len(&series["intervals"][0]["changes"]) > 0, "{series}");
     let mut other = tree.clone();
     other.nodes[1].bytecodes.decoded += 3;
     let options = DiffOptions { allow_inexact: true, ..DiffOptions::default() };
