@@ -3,7 +3,7 @@
 //! Results on stdout: text, JSON, JSON lines, CSV.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -89,6 +89,27 @@ pub(crate) fn put_csv(
 pub(crate) fn put_text(text: &str) -> Result<()> {
     std::io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;
     Ok(())
+}
+
+/// Stdout, with control characters escaped. Writes whole lines.
+#[derive(Debug, Default)]
+pub(crate) struct PlainStdout(Vec<u8>);
+
+impl Write for PlainStdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const ENOUGH: usize = 1 << 16;
+        self.0.extend_from_slice(bytes);
+        if self.0.len() >= ENOUGH && bytes.ends_with(b"\n") {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        let text = String::from_utf8_lossy(&self.0);
+        std::io::stdout().lock().write_all(jportal_plain::lines(&text).as_bytes())?;
+        self.0.clear();
+        Ok(())
+    }
 }
 
 fn rows(kind: ResultKind, value: &Value) -> Result<&[Value]> {

@@ -518,6 +518,8 @@ fn exports_fit() {
         "jacoco",
         "cobertura",
         "call-trace",
+        "dot",
+        "graphml",
         "block-trace",
         "static",
         "perfetto",
@@ -532,6 +534,11 @@ fn exports_fit() {
         let reports = ["call-trace", "block-trace", "perfetto", "firefox"].contains(&format);
         assert_eq!(written["report"].is_object(), reports, "{written}");
     }
+    let traced = place.path("traced");
+    let (to, graph) = (place.path("two.folded"), place.path("out-dot"));
+    let both = ["export", "collapsed", "--against", &traced, "-o", &to, &traced];
+    assert_eq!(result("export", &both)["format"], "collapsed");
+    assert!(std::fs::read_to_string(graph).unwrap().starts_with("digraph \"traced\" {\n"));
     let page = place.path("page.html");
     let written = result("export", &["view", "--latency", "a.B", "-o", &page, &place.path("traced")]);
     assert_eq!((&written["format"], &written["output"]), (&json!("html"), &json!(page)));
