@@ -558,6 +558,14 @@ fn differences_fit() {
     assert_eq!((&new["equal"], &new["numbers"]["only_after"]), (&json!(false), &json!(1)));
     let base = place.path("base.json");
     std::fs::write(&base, jportal(&["report", "call-tree", &traced, "--json"]).stdout).unwrap();
+    let traces = ["diff", "--by", "call-trace", &traced, &traced];
+    assert_eq!(result("diff-call-trace", &traces)["equal"], true);
+    for refused in [&["--merge", &traced][..], &["--tolerance", "1", &traced], &[&base]] {
+        let refused = jportal(&[&["diff", "--by", "call-trace", &traced], refused].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let is_told = said.contains("leave it out") || said.contains("name two captures");
+        assert!(refused.status.code() == Some(2) && is_told, "{said}");
+    }
     let stored = result("diff", &["diff", "--allow-inexact", &base, &traced]);
     assert_eq!((&stored["kind"], &stored["equal"]), (&json!("call-tree"), &json!(true)));
 }

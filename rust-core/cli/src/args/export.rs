@@ -330,6 +330,8 @@ pub(crate) enum Compared {
     Calls,
     /// Coverage
     Coverage,
+    /// Call traces: the first call of each thread that differs
+    CallTrace,
 }
 
 #[derive(Args, Debug)]
