@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What other tools make of exports: Parquet tables read with DuckDB, timelines read with Perfetto's
-//! classes, coverage with `genhtml`, static facts with `xmllint`. And the peer on the examples.
+//! What other tools make of exports: Parquet tables read with DuckDB, timelines read with
+//! Perfetto's classes, coverage with `genhtml`, static facts with `xmllint`. And the peer on the
+//! examples.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -241,8 +241,8 @@ impl CallTreeBuilder<'_> {
         self.sums.push(Sum::new(None, label, None));
         (self.sums.len() - 1) as Id
     }
-    /// Adds the nodes of a thread. `root` says which node of the result a root is. Returns the place
-    /// of each.
+    /// Adds the nodes of a thread. `root` says which node of the result a root is. Returns the
+    /// place of each.
     fn add(&mut self, thread: &TreeThread, effect: &Effect, root: impl Fn(Id) -> Id) -> Vec<Id> {
         let arena = &thread.arena;
         let (mut places, mut lossy) = (Vec::with_capacity(arena.nodes.len()), Vec::new());

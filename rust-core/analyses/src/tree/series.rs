@@ -154,7 +154,8 @@ impl Profiler for ChangeRecorder {
 pub struct SeriesAnalysis(Replay<ChangeRecorder>);
 
 impl SeriesAnalysis {
-    /// Divides the execution of each thread into intervals of at least `every` bytecodes.
+    /// Divides the execution of each thread into intervals of at least `every` bytecodes. The
+    /// threads of the tree must not be merged, and it must have no buckets.
     pub fn new(tree: TreeAnalysis, every: u32) -> Self {
         Self::with_room(tree, every, MOST_CHANGES)
     }
@@ -220,8 +221,8 @@ impl Analysis for SeriesAnalysis {
 }
 
 impl Series {
-    /// Calls `row` with each change, by thread, interval and node. Ends with the first error that it
-    /// returns.
+    /// Calls `row` with each change, by thread, interval and node. Ends with the first error that
+    /// it returns.
     ///
     /// # Errors
     /// Those of `row`.

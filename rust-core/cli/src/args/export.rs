@@ -13,7 +13,7 @@ use super::{CommonArgs, FormatArgs, JobsArgs, pattern};
 /// The formats.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ExportCommand {
-    /// Call trees as collapsed stacks, for flame graphs; those of two captures for differential ones
+    /// Call trees as collapsed stacks, for flame graphs; those of two captures, too
     Collapsed(CollapsedArgs),
     /// Call trees as a profile of `pprof`
     Pprof(TreeFileArgs),

@@ -99,8 +99,8 @@ pub(crate) struct TreeReportArgs {
     pub(crate) tree: TreeArgs,
     #[command(flatten)]
     pub(crate) split: SplitArgs,
-    /// Divide the execution of each thread into intervals of this many bytecodes, and show what each
-    /// node counted in each
+    /// Divide the execution of each thread into intervals of this many bytecodes, and show what
+    /// each node counted in each
     ///
     /// An interval ends at the next beginning of an activation or of a loop's round, so it has at
     /// least that many bytecodes, and the last one of a thread may have fewer.
