@@ -14,6 +14,7 @@
 
 pub mod block_trace;
 pub mod blocks;
+mod buckets;
 pub mod call_trace;
 pub mod calls;
 pub mod coverage;

@@ -13,13 +13,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
 pub(crate) use export::{
-    BlockFormat, BlockTraceArgs, CallTraceArgs, Compared, CoverageFileArgs, DiffArgs, ExportCommand,
-    FactsFormat, FirefoxArgs, ParquetArgs, PerfDataArgs, PerfettoArgs, ProfileArgs, StackWeight, StaticArgs,
-    TimelineArgs, TreeFileArgs, ViewArgs,
+    BlockFormat, BlockTraceArgs, CallTraceArgs, CallTraceFilesArgs, CollapsedArgs, Compared,
+    CoverageFileArgs, DiffArgs, ExportCommand, FactsFormat, FirefoxArgs, GraphArgs, ParquetArgs,
+    PerfDataArgs, PerfettoArgs, ProfileArgs, StackWeight, StaticArgs, TimelineArgs, TreeFileArgs, ViewArgs,
 };
 pub(crate) use report::{
     BlocksArgs, CommonArgs, CoverageArgs, JitArgs, JitList, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs,
-    ReportCommand, ScopeArgs, TopArgs,
+    ReportCommand, ScopeArgs, SplitArgs, TopArgs,
 };
 pub(crate) use tree::{TreeArgs, TreeReportArgs};
 

@@ -3,7 +3,7 @@
 //! Results on stdout: text, JSON, JSON lines, CSV.
 
 use std::collections::BTreeSet;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub(crate) fn put_value(format: &FormatArgs, kind: ResultKind, value: &impl Seri
 
 /// Standard output with a buffer. Alone it writes at each end of a line, or every kilobyte.
 fn stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
 /// Writes rows to stdout as CSV, one by one.
@@ -99,8 +99,29 @@ pub(crate) fn put_csv(
 /// Prints text to stdout. Names from the capture are already escaped in their lines (`plain`).
 /// This escapes all other control characters.
 pub(crate) fn put_text(text: &str) -> Result<()> {
-    std::io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;
+    io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;
     Ok(())
+}
+
+/// Stdout, with control characters escaped. Writes whole lines.
+#[derive(Debug, Default)]
+pub(crate) struct PlainStdout(Vec<u8>);
+
+impl Write for PlainStdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const ENOUGH: usize = 1 << 16;
+        self.0.extend_from_slice(bytes);
+        if self.0.len() >= ENOUGH && bytes.ends_with(b"\n") {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        let text = String::from_utf8_lossy(&self.0);
+        io::stdout().lock().write_all(jportal_plain::lines(&text).as_bytes())?;
+        self.0.clear();
+        Ok(())
+    }
 }
 
 fn rows(kind: ResultKind, value: &Value) -> Result<&[Value]> {

@@ -205,3 +205,46 @@ fn differences_take_a_number_of_jobs() {
     let status = |jobs: &str| jportal(&["diff", "--allow-inexact", "--jobs", jobs, file, file]).status.code();
     assert_eq!((status("2"), status("0")), (Some(0), Some(2)));
 }
+
+/// A table with one method, which calls itself and returns.
+const SITES: &str = "id\tkind\tclass\tloader\tmethod\tdescriptor\tbci\tline\topcode\ttargets\tversion\n\
+    0\tcall\ta.A\tapp\tf\t()V\t0\t7\tinvokestatic\ta.A.f()V\t\n\
+    1\treturn\ta.A\tapp\tf\\n\x1b[1m\t()V\t3\t8\treturn\t\t\n\
+    2\texit\ta.A\tapp\tf\t()V\t\t\t\t\t\n";
+
+/// Writes a trace of a thread: its words after the magic number.
+fn trace(folder: &Path, name: &str, words: &[u32]) {
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    std::fs::write(folder.join(name), [&b"JPCT"[..], &bytes].concat()).unwrap();
+}
+
+#[test]
+fn call_traces_are_shown_as_text() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let decode = |path: &Path| {
+        let out = jportal(&["export", "call-trace", "--decode", path.to_str().unwrap()]);
+        let [stdout, stderr] = [out.stdout, out.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (out.status.code().unwrap(), stdout, stderr)
+    };
+    let (status, _, said) = decode(folder);
+    assert!(status == 2 && said.contains("has no call traces (*.trace)"), "{said}");
+    trace(folder, "t9-1.trace", &[1, 9, 0, 0x9020_0000, 2, 0, 1, 1, 0x80e0_0001]);
+    let (status, _, said) = decode(folder);
+    assert!(status == 2 && said.contains("sites.tsv, the table of sites"), "{said}");
+    std::fs::write(folder.join("sites.tsv"), SITES).unwrap();
+    trace(folder, "t8-1.trace", &[1, 8, 0, 0]);
+    let (status, text, said) = decode(folder);
+    let own = "        0  call        a.A.f()V @0 line 7 -> a.A.f()V\n";
+    let of_9 = ["entry       a.A.f()V", "call        a.A.f()V @0 line 7 -> a.A.f()V"];
+    assert!(text.starts_with(&format!("thread 8 in t8-1.trace\n{own}thread 9 in t9-1.trace\n")), "{text}");
+    assert!(of_9.iter().all(|line| text.contains(line)) && text.ends_with("  end         exact\n"), "{text}");
+    assert!(!text.contains('\u{1b}') && text.contains("\\x1b[1m"), "control characters are escaped: {text}");
+    assert_eq!(status, 2);
+    assert!(said.contains("t8-1.trace: the call trace is incomplete: it ends at token 1"), "{said}");
+    assert!(said.contains("1 of 2 call traces could not be read to the end"), "{said}");
+    let (status, text, _) = decode(&folder.join("t9-1.trace"));
+    assert!(status == 0 && text.lines().count() == 6, "{text}");
+    let more = jportal(&["export", "call-trace", "--decode", "x", "--deflate"]);
+    assert!(String::from_utf8_lossy(&more.stderr).contains("cannot be used with"), "no other option applies");
+}

@@ -386,6 +386,10 @@ fn reports_with_options_fit() {
     assert!(blocks["classes"][0]["methods"][0]["code"].is_array(), "{blocks}");
     let tree = report("report-call-tree", &["call-tree", "--merge", "--bba", "both", "--sites"]);
     assert_eq!(tree["threads"][0]["tid"], Value::Null);
+    let split = report("report-call-tree", &["call-tree", "--split", "a.B"]);
+    assert_eq!(split["settings"]["split"], true);
+    let series = report("report-call-tree", &["call-tree", "--every", "10"]);
+    assert_eq!((&series["every"], &series["intervals"]), (&json!(10), &json!([])));
     for kind in REPORTS.into_iter().chain(["latency"]) {
         let part = report(&format!("report-{kind}"), &[kind, "--from", "1ms"]);
         assert!(part.get("execution").is_none(), "it is that of the whole recording");
@@ -514,6 +518,8 @@ fn exports_fit() {
         "jacoco",
         "cobertura",
         "call-trace",
+        "dot",
+        "graphml",
         "block-trace",
         "static",
         "perfetto",
@@ -528,6 +534,11 @@ fn exports_fit() {
         let reports = ["call-trace", "block-trace", "perfetto", "firefox"].contains(&format);
         assert_eq!(written["report"].is_object(), reports, "{written}");
     }
+    let traced = place.path("traced");
+    let (to, graph) = (place.path("two.folded"), place.path("out-dot"));
+    let both = ["export", "collapsed", "--against", &traced, "-o", &to, &traced];
+    assert_eq!(result("export", &both)["format"], "collapsed");
+    assert!(std::fs::read_to_string(graph).unwrap().starts_with("digraph \"traced\" {\n"));
     let page = place.path("page.html");
     let written = result("export", &["view", "--latency", "a.B", "-o", &page, &place.path("traced")]);
     assert_eq!((&written["format"], &written["output"]), (&json!("html"), &json!(page)));
@@ -547,6 +558,14 @@ fn differences_fit() {
     assert_eq!((&new["equal"], &new["numbers"]["only_after"]), (&json!(false), &json!(1)));
     let base = place.path("base.json");
     std::fs::write(&base, jportal(&["report", "call-tree", &traced, "--json"]).stdout).unwrap();
+    let traces = ["diff", "--by", "call-trace", &traced, &traced];
+    assert_eq!(result("diff-call-trace", &traces)["equal"], true);
+    for refused in [&["--merge", &traced][..], &["--tolerance", "1", &traced], &[&base]] {
+        let refused = jportal(&[&["diff", "--by", "call-trace", &traced], refused].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let is_told = said.contains("leave it out") || said.contains("name two captures");
+        assert!(refused.status.code() == Some(2) && is_told, "{said}");
+    }
     let stored = result("diff", &["diff", "--allow-inexact", &base, &traced]);
     assert_eq!((&stored["kind"], &stored["equal"]), (&json!("call-tree"), &json!(true)));
 }
@@ -653,6 +672,14 @@ fn rows_of_calls_fit() {
     let value = written("report-call-tree", &tree);
     let nodes = value["nodes"].as_array().unwrap();
     assert!(nodes.iter().any(|n| n["site"].is_object()) && value["delta"].is_object(), "{value}");
+    let split = TreeAnalysis::new(m(), Arc::default(), tree::Options::default()).split(|m| &*m.name == "f");
+    let split = written("report-call-tree", &fed(split).tree().unwrap());
+    let of_bucket = &split["threads"][0]["bucket"];
+    assert_eq!((&of_bucket["activations"], &of_bucket["thread"]), (&json!(1), &json!("t1")), "{split}");
+    let series = TreeAnalysis::new(m(), Arc::default(), tree::Options::default());
+    let series = fed(tree::SeriesAnalysis::new(series, 1)).series().unwrap();
+    let series = written("report-call-tree", &series);
+    assert!(len(&series["intervals"]) > 3 && len(&series["intervals"][0]["changes"]) > 0, "{series}");
     let mut other = tree.clone();
     other.nodes[1].bytecodes.decoded += 3;
     let options = DiffOptions { allow_inexact: true, ..DiffOptions::default() };

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block_trace;
+pub mod call_graph;
 pub mod call_trace;
 pub mod coverage;
 mod error;

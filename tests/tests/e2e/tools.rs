@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Checks that stand in scripts: the peer on the examples, and Parquet tables read with DuckDB.
+//! What other tools make of exports: Parquet tables read with DuckDB, timelines read with
+//! Perfetto's classes, coverage with `genhtml`, static facts with `xmllint`. And the peer on the
+//! examples.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,19 +29,121 @@ fn python(arguments: &[&str]) -> Finished {
     process::run(Command::new("python3").args(arguments), LIMIT).expect("python3 starts")
 }
 
-/// Why tables cannot be checked here.
-fn missing() -> Option<String> {
-    let modules = ["duckdb", "pyarrow"];
-    if process::run(Command::new("python3").arg("--version"), LIMIT).is_err() {
+/// Whether the tool starts.
+fn starts(tool: &str) -> bool {
+    process::run(Command::new(tool).arg("--version"), LIMIT).is_ok()
+}
+
+/// Why a script that needs these modules cannot run here.
+fn missing(modules: &[&str], packages: &str) -> Option<String> {
+    if !starts("python3") {
         return Some("python3 is not installed".to_owned());
     }
     let lacks = |module: &&&str| !python(&["-c", &format!("import {module}")]).status.success();
     let module = modules.iter().find(lacks)?;
-    Some(format!("python3 has no module {module}; pip install {}", modules.join(" ")))
+    Some(format!("python3 has no module {module}; pip install {packages}"))
 }
 
-/// The exports of one capture: what DuckDB and pyarrow read from tables agrees, and a timeline of
-/// some classes says what it leaves out.
+/// Perfetto's own classes read all slices of a timeline.
+fn read_by_perfetto(root: &Path, trace: &Path, report: &serde_json::Value) {
+    let modules = ["google.protobuf", "perfetto.protos.perfetto.trace.perfetto_trace_pb2"];
+    if let Some(reason) = missing(&modules, "perfetto protobuf") {
+        return skip::skip("tables_and_timelines: Perfetto", &reason);
+    }
+    let total = &report["report"]["total"];
+    let number = |field: &str| total[field].as_u64().unwrap_or_else(|| panic!("{field}: {report}"));
+    let script = root.join("tests/timelines/check.py");
+    let [script, trace] = [&script, trace].map(|path| path.to_str().expect("the path is UTF-8"));
+    // Gaps are slices, too.
+    let slices = number("slices") + number("gaps");
+    for (expected, status) in [(slices, 0), (slices + 1, 1)] {
+        let checked = python(&[script, trace, "--expect", &format!("slices={expected}")]);
+        let said = format!("{}{}", checked.text(), checked.stderr);
+        assert_eq!(checked.status.code(), Some(status), "{expected}: {said}");
+    }
+}
+
+/// Covered ones and all: lines, functions, branches.
+type Covered = [(usize, usize); 3];
+
+/// What stands in an LCOV file. Records of equal names count once.
+fn lcov(text: &str) -> Covered {
+    let mut all: [BTreeMap<(String, String), bool>; 3] = Default::default();
+    let mut file = "";
+    for record in text.lines() {
+        let (kind, rest) = record.split_once(':').unwrap_or((record, ""));
+        let (at, name, times) = match kind {
+            "SF" => {
+                file = rest;
+                continue;
+            }
+            "DA" => (0, rest.split_once(',').map(|(line, _)| line), rest.split(',').nth(1)),
+            "FNDA" => (1, rest.split_once(',').map(|(_, name)| name), rest.split(',').next()),
+            "BRDA" => (2, rest.rsplit_once(',').map(|(way, _)| way), rest.rsplit(',').next()),
+            _ => continue,
+        };
+        let (name, times) = (name.expect("a name"), times.expect("a count"));
+        *all[at].entry((file.to_owned(), name.to_owned())).or_default() |= !["0", "-"].contains(&times);
+    }
+    all.map(|items| (items.values().filter(|covered| **covered).count(), items.len()))
+}
+
+/// The overall rates that `genhtml` prints: `lines......: 85.7% (6 of 7 lines)`.
+fn rates(text: &str) -> Covered {
+    let rate = |what: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{what}.")));
+        let numbers = line.and_then(|line| line.split_once('(')).expect(text).1;
+        let number = |at| numbers.split(' ').nth(at).and_then(|n| n.parse().ok()).expect(text);
+        (number(0), number(2))
+    };
+    ["lines", "functions", "branches"].map(rate)
+}
+
+/// `genhtml` reads coverage, with the sources.
+fn read_by_genhtml(to: &Path, info: &Path) {
+    if !starts("genhtml") {
+        return skip::skip("tables_and_timelines: genhtml", "genhtml is missing; install lcov");
+    }
+    let text = std::fs::read_to_string(info).expect("the export");
+    let shown = |info: &Path| {
+        let mut genhtml = Command::new("genhtml");
+        genhtml.args(["--branch-coverage", "--output-directory"]).args([to, info]);
+        process::run(&mut genhtml, LIMIT).expect("genhtml starts")
+    };
+    let finished = shown(info);
+    let said = format!("{}{}", finished.text(), finished.stderr);
+    assert!(finished.status.success() && !said.contains("WARNING"), "{said}");
+    let expected = lcov(&text);
+    assert!(expected.iter().all(|(covered, all)| 0 < *covered && covered <= all), "{expected:?}");
+    assert_eq!(rates(&finished.text()), expected, "{said}");
+    let without = info.with_extension("without");
+    let records: Vec<&str> = text.lines().filter(|record| *record != "end_of_record").collect();
+    std::fs::write(&without, records.join("\n")).expect("the changed export");
+    let finished = shown(&without);
+    assert!(!finished.status.success() || rates(&finished.text()) != expected, "a damaged file is seen");
+}
+
+/// `xmllint` finds that static facts follow their schema.
+fn validated_by_xmllint(folder: &Path) {
+    if !starts("xmllint") {
+        return skip::skip("tables_and_timelines: xmllint", "xmllint is missing; install libxml2-utils");
+    }
+    let xml = folder.join("static.xml");
+    let validated = || {
+        let mut xmllint = Command::new("xmllint");
+        xmllint.args(["--noout", "--schema"]).args([&folder.join("static.xsd"), &xml]);
+        process::run(&mut xmllint, LIMIT).expect("xmllint starts")
+    };
+    let finished = validated();
+    assert!(finished.status.success(), "{}{}", finished.text(), finished.stderr);
+    let text = std::fs::read_to_string(&xml).expect("the export");
+    std::fs::write(&xml, text.replacen(" descriptor=", " signature=", 1)).expect("the changed export");
+    let finished = validated();
+    assert!(!finished.status.success() && finished.stderr.contains("signature"), "{}", finished.stderr);
+}
+
+/// The exports of one capture, as other tools read them. A timeline of some classes says what it
+/// leaves out. What DuckDB and pyarrow read from tables agrees.
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn tables_and_timelines() {
@@ -54,6 +159,17 @@ fn tables_and_timelines() {
         finished.json().expect("JSON")
     };
 
+    let trace = recording.file("pftrace");
+    let report = export("perfetto", &trace, &["--min", "0"]);
+    read_by_perfetto(&place.root, &trace, &report);
+    let (sources, info) = (place.root.join("tests/programs/src/"), recording.file("info"));
+    let prefix = sources.to_str().expect("the path is UTF-8");
+    export("lcov", &info, &["--prefix", prefix, "--class", "programs"]);
+    read_by_genhtml(&recording.file("html"), &info);
+    let facts = recording.file("facts");
+    export("static", &facts, &[]);
+    validated_by_xmllint(&facts);
+
     for format in ["perfetto", "firefox"] {
         let shown = |more: &[&str]| {
             let report = export(format, &recording.file(format), &[&["--min", "0"], more].concat());
@@ -66,7 +182,7 @@ fn tables_and_timelines() {
         assert_eq!(some + outside, all, "{format}");
     }
 
-    if let Some(reason) = missing() {
+    if let Some(reason) = missing(&["duckdb", "pyarrow"], "duckdb pyarrow") {
         return skip::skip("tables_and_timelines: tables", &reason);
     }
     let folder = recording.file("tables");

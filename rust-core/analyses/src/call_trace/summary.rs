@@ -144,8 +144,15 @@ impl CallTraces {
         format!("{}{sites}{}", table(&columns, &rows), self.note())
     }
     fn note(&self) -> String {
+        match self.inexact_text() {
+            Some(why) => format!("The traces are not exact: {why}.\n"),
+            None => "The traces are exact.\n".to_owned(),
+        }
+    }
+    /// Why the traces are not exact; `None` if they are.
+    pub fn inexact_text(&self) -> Option<String> {
         if self.exact {
-            return "The traces are exact.\n".to_owned();
+            return None;
         }
         let marks: Vec<String> = self.total.marks.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
         let mut parts = Vec::new();
@@ -158,6 +165,6 @@ impl CallTraces {
         if self.inexact.found > 0 {
             parts.push(format!("the beginning of {} frames was not seen", self.inexact.found));
         }
-        format!("The traces are not exact: {}.\n", parts.join("; "))
+        Some(parts.join("; "))
     }
 }

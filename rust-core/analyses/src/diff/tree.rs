@@ -50,7 +50,7 @@ fn check_settings(both: [&Settings; 2], options: &DiffOptions) -> Result<(), Dif
     // All ways of counting blocks but `default` count bytecodes that began.
     let precise = |s: &Settings| if s.blocks == "default" { "default" } else { "precise" }.to_owned();
     type Value<'a> = (&'static str, &'a dyn Fn(&Settings) -> String);
-    let values: [Value<'_>; 7] = [
+    let values: [Value<'_>; 8] = [
         ("merged", &|s| (s.merged || options.merge_threads).to_string()),
         ("blocks", &precise),
         ("upcalls", &|s| s.upcalls.clone()),
@@ -58,6 +58,7 @@ fn check_settings(both: [&Settings; 2], options: &DiffOptions) -> Result<(), Dif
         ("sites", &|s| s.sites.to_string()),
         ("hide", &|s| s.hide.clone()),
         ("folded_recursion", &|s| s.folded_recursion.to_string()),
+        ("split", &|s| s.split.to_string()),
     ];
     for (setting, value) in values {
         let [before, after] = both.map(value);

@@ -174,6 +174,16 @@ impl Arena {
             at = node.parent;
         }
     }
+    /// A root that no key finds. If there is no room for it, the thread's root takes its place.
+    pub(super) fn root(&mut self, room: &Room) -> Id {
+        let key = Key::only(Tag::Root);
+        if !room.take() {
+            self.refused = self.refused.or(Some((ROOT, key)));
+            return ROOT;
+        }
+        self.nodes.push(Node::new(ROOT, key));
+        (self.nodes.len() - 1) as Id
+    }
     fn look_up(&mut self, room: &Room, parent: Id, key: Key) -> Id {
         let hash = |parent: Id, key: Key| {
             struct Both(Id, Key);

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use jportal_flow::Tally;
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tid, Tsc};
 
 use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, LOSSY, LOWER, NO_SITE, ROOT, Tag};
 use super::open::{Effect, Shown};
 use super::options::{Counting, Hide};
-use super::report::{CallTree, Context, Delta, Kind, Limits, Site, ThreadTree, Tiers};
+use super::report::{BucketTree, CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
 use super::rules::Rules;
+use super::split::{BucketNodes, Flaws, FurtherNodes};
 use super::walk::TreeThread;
+use crate::buckets::{BucketNames, FURTHER, OTHERS, OUTSIDE};
 use crate::hidden::{Inexact, Inlined};
 use crate::names::{Names, Naming, stable, version_text};
 
@@ -109,40 +111,130 @@ struct CallTreeBuilder<'a> {
     index: HashMap<(Id, u32, Option<u16>), Id>,
 }
 
+/// The tree of the result to which each root of a thread's arena belongs.
+type Roots = HashMap<Id, usize>;
+
+/// The trees of the result, and what is wrong with each. Their roots are not placed yet.
+#[derive(Default)]
+struct Trees {
+    all: Vec<ThreadTree>,
+    flaws: Vec<Flaws>,
+}
+
+impl Trees {
+    fn push(&mut self, thread: Option<&TreeThread>, name: String, bucket: Option<BucketTree>) -> usize {
+        let tid = thread.map(|t| t.info.tid.get());
+        let java_tid = thread.map_or(0, |t| t.info.java_tid);
+        self.all.push(ThreadTree { tid, java_tid, name, exact: true, root: 0, bucket });
+        self.flaws.push(Flaws::default());
+        self.all.len() - 1
+    }
+    /// The trees, if each thread has one or all have one.
+    fn whole(&mut self, merged: bool, threads: &[&TreeThread]) -> Vec<Roots> {
+        if merged {
+            self.push(None, "(merged)".to_owned(), None);
+        }
+        let place = |thread: &&TreeThread| {
+            let tree = if merged { 0 } else { self.push(Some(thread), thread.info.name.clone(), None) };
+            self.flaws[tree].merge(&thread.flaws);
+            Roots::from([(ROOT, tree)])
+        };
+        threads.iter().map(place).collect()
+    }
+    /// The trees of buckets, and those of what is in none.
+    fn divided(&mut self, names: &Names<'_>, threads: &[&TreeThread]) -> Vec<Roots> {
+        let mut bucket_names = BucketNames::default();
+        let mut roots = vec![Roots::new(); threads.len()];
+        for (thread, roots) in threads.iter().zip(&mut roots) {
+            for BucketNodes { root, end, flaws } in &thread.split.ended {
+                let name = bucket_names.next(names.get(end.method).qualified());
+                let complete = end.complete;
+                let thread_name = Some(thread.info.name.clone());
+                let bucket = BucketTree { thread: thread_name, activations: 1, complete };
+                let tree = self.push(Some(thread), name, Some(bucket));
+                self.flaws[tree] = flaws.clone();
+                roots.insert(*root, tree);
+            }
+        }
+        let rest = BucketTree { thread: None, activations: 0, complete: true };
+        let [outside, others, further] =
+            [OUTSIDE, OTHERS, FURTHER].map(|name| self.push(None, name.to_owned(), Some(rest.clone())));
+        for (thread, roots) in threads.iter().zip(&mut roots) {
+            let tree = if thread.split.is_empty() { others } else { outside };
+            self.flaws[tree].merge(&thread.flaws);
+            roots.insert(ROOT, tree);
+            if let Some(FurtherNodes { root, activations, flaws }) = &thread.split.further {
+                self.flaws[further].merge(flaws);
+                roots.insert(*root, further);
+                let bucket = self.all[further].bucket.iter_mut();
+                bucket.for_each(|bucket| bucket.activations += activations);
+            }
+        }
+        roots
+    }
+    /// Leaves out what nothing belongs to.
+    fn retain(&mut self, is_something: impl Fn(&ThreadTree) -> bool) {
+        let of_thread = |tree: &ThreadTree| tree.bucket.as_ref().is_none_or(|b| b.activations > 0);
+        self.all.retain(|tree| of_thread(tree) || !tree.exact || is_something(tree));
+    }
+}
+
+/// The result for all threads, and the number of each node of a thread's arena in it.
+pub(super) struct Numbered {
+    pub(super) tree: CallTree,
+    /// By thread, in the order of the result. A node that is not in the result has a number that
+    /// none has.
+    pub(super) numbers: Vec<((Tid, Tsc), Vec<u32>)>,
+}
+
 /// The result for all threads.
-pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads: &[TreeThread]) -> CallTree {
+pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads: &[TreeThread]) -> Numbered {
     let labels = Labels::new(rules, naming);
     let mut builder = CallTreeBuilder { rules, labels, sums: Vec::new(), index: HashMap::new() };
-    let mut threads: Vec<&TreeThread> = threads.iter().collect();
-    threads.sort_by_key(|t| (t.info.started, t.info.tid));
-    let (mut inexact, mut all) = (Inexact::default(), Vec::new());
-    let merged = rules.options.merged;
-    let mut exact = true;
-    if merged {
-        builder.add_root();
-        all.push(ThreadTree { tid: None, java_tid: 0, name: "(merged)".to_owned(), exact: true, root: 0 });
-    }
-    for thread in threads {
-        let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
-        let effect = thread.stretches.effect((&rules.methods, inlined), &shown);
-        let mut own = thread.inexact.clone();
-        own.merge(&effect.unresolved);
-        if thread.arena.nodes.len() == 1 && own == Inexact::default() && !thread.contradicts {
-            continue;
+    let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
+    let effect = |t: &TreeThread| t.stretches.effect((&rules.methods, inlined), &shown);
+    let mut known: Vec<(&TreeThread, Effect)> = threads.iter().map(|t| (t, effect(t))).collect();
+    known.retain(|(t, effect)| {
+        t.arena.nodes.len() > 1 || !t.flaws.are_none() || effect.unresolved != Inexact::default()
+    });
+    known.sort_by_key(|(t, _)| (t.info.started, t.info.tid));
+    let threads: Vec<&TreeThread> = known.iter().map(|(t, _)| *t).collect();
+    let mut trees = Trees::default();
+    let roots = match rules.split {
+        Some(_) => trees.divided(&builder.labels.names, &threads),
+        None => trees.whole(rules.options.merged, &threads),
+    };
+    let (mut inexact, mut places) = (Inexact::default(), Vec::new());
+    trees.all.iter_mut().for_each(|tree| tree.root = builder.add_root());
+    for ((thread, effect), roots) in known.iter().zip(&roots) {
+        let buckets = thread.split.ended.iter().map(|bucket| &bucket.flaws);
+        let further = thread.split.further.iter().map(|further| &further.flaws);
+        let flaws = buckets.chain(further).chain([&thread.flaws]);
+        flaws.for_each(|flaws| inexact.merge(&flaws.inexact));
+        inexact.merge(&effect.unresolved);
+        // A stretch of a bucket makes one of its nodes inexact.
+        if let Some(whole) = roots.get(&ROOT).filter(|_| rules.split.is_none()) {
+            trees.flaws[*whole].inexact.merge(&effect.unresolved);
         }
-        let root = if merged { 0 } else { builder.add_root() };
-        let nodes_exact = builder.add(thread, &effect, root);
-        let thread_exact = nodes_exact && own == Inexact::default() && !thread.contradicts;
-        inexact.merge(&own);
-        exact &= thread_exact;
-        if !merged {
-            let (tid, java_tid) = (Some(thread.info.tid.get()), thread.info.java_tid);
-            let name = thread.info.name.clone();
-            all.push(ThreadTree { tid, java_tid, name, exact: thread_exact, root });
-        }
+        let nodes = builder.add(thread, effect, |root| trees.all[roots[&root]].root);
+        places.push(((thread.info.tid, thread.info.started), nodes));
     }
-    all.iter_mut().filter(|_| merged).for_each(|t| t.exact = exact);
-    builder.finish((exact, inexact), all)
+    let facts = builder.facts_of_trees();
+    for (tree, flaws) in trees.all.iter_mut().zip(&trees.flaws) {
+        let complete = tree.bucket.as_ref().is_none_or(|bucket| bucket.complete);
+        tree.exact = complete && flaws.are_none() && facts[&tree.root].exact;
+    }
+    trees.retain(|tree| facts[&tree.root].is_something);
+    let exact = trees.all.iter().all(|tree| tree.exact);
+    let (tree, new) = builder.finish((exact, inexact), trees.all);
+    places.iter_mut().for_each(|(_, nodes)| nodes.iter_mut().for_each(|at| *at = new[*at as usize]));
+    Numbered { tree, numbers: places }
+}
+
+/// What the nodes of a tree have in common.
+struct TreeFacts {
+    exact: bool,
+    is_something: bool,
 }
 
 impl CallTreeBuilder<'_> {
@@ -151,30 +243,43 @@ impl CallTreeBuilder<'_> {
         self.sums.push(Sum::new(None, label, None));
         (self.sums.len() - 1) as Id
     }
-    /// Adds the tree of a thread under `root`. Returns whether the figures of all nodes are
-    /// complete.
-    fn add(&mut self, thread: &TreeThread, effect: &Effect, root: Id) -> bool {
+    /// Adds the nodes of a thread. `root` says which node of the result a root is. Returns the
+    /// place of each.
+    fn add(&mut self, thread: &TreeThread, effect: &Effect, root: impl Fn(Id) -> Id) -> Vec<Id> {
         let arena = &thread.arena;
         let (mut places, mut lossy) = (Vec::with_capacity(arena.nodes.len()), Vec::new());
-        let mut all_exact = true;
         for (id, node) in (0..).zip(&arena.nodes) {
             let hidden = effect.callees.get(&node.parent).is_some_and(|callees| match node.tag {
                 Tag::Method => callees.contains(&node.method),
                 Tag::Silent | Tag::Library => true,
                 Tag::Root | Tag::Unknown | Tag::Orphans => false,
             });
-            let above = id != ROOT && lossy[node.parent as usize];
+            let is_root = node.tag == Tag::Root;
+            let above = !is_root && lossy[node.parent as usize];
             lossy.push(above || hidden || node.flags & LOSSY != 0);
-            let place = match id {
-                ROOT => root,
-                _ => self.place(arena, id, places[node.parent as usize]),
+            let place = match is_root {
+                true => root(id),
+                false => self.place(arena, id, places[node.parent as usize]),
             };
             places.push(place);
             let sum = &mut self.sums[place as usize];
             let hides = effect.callees.contains_key(&id);
-            all_exact &= sum.add(arena, id, (hides, lossy[id as usize]), effect.limits.get(&id));
+            sum.add(arena, id, (hides, lossy[id as usize]), effect.limits.get(&id));
         }
-        all_exact
+        places
+    }
+    /// By root: whether all nodes are exact, and whether there is more than the root.
+    fn facts_of_trees(&self) -> HashMap<Id, TreeFacts> {
+        let mut roots: Vec<Id> = Vec::with_capacity(self.sums.len());
+        let mut facts: HashMap<Id, TreeFacts> = HashMap::new();
+        for (id, sum) in (0..).zip(&self.sums) {
+            let root = sum.parent.map_or(id, |parent| roots[parent as usize]);
+            roots.push(root);
+            let of = facts.entry(root).or_insert(TreeFacts { exact: true, is_something: false });
+            of.exact &= sum.exact;
+            of.is_something |= sum.is_something();
+        }
+        facts
     }
     /// The node of the result to which a node belongs.
     fn place(&mut self, arena: &Arena, id: Id, parent: Id) -> Id {
@@ -191,8 +296,9 @@ impl CallTreeBuilder<'_> {
         }
         place
     }
-    fn finish(self, (exact, inexact): (bool, Inexact), mut threads: Vec<ThreadTree>) -> CallTree {
-        let order = self.preorder();
+    /// The result, and the number of each node in it.
+    fn finish(self, (exact, inexact): (bool, Inexact), mut threads: Vec<ThreadTree>) -> (CallTree, Vec<Id>) {
+        let order = self.preorder(&threads);
         let mut numbers = vec![Id::MAX; self.sums.len()];
         (0..).zip(&order).for_each(|(new, old)| numbers[*old as usize] = new);
         let counting = self.rules.options.counting;
@@ -209,13 +315,16 @@ impl CallTreeBuilder<'_> {
             default: nodes.iter().filter_map(|n| n.default).sum(),
             precise: nodes.iter().map(|n| n.bytecodes.total()).sum(),
         });
-        CallTree { exact, inexact, settings: self.rules.options.settings(), threads, delta, nodes }
+        let split = self.rules.split.is_some();
+        let settings = Settings { split, ..self.rules.options.settings() };
+        (CallTree { exact, inexact, settings, threads, delta, nodes }, numbers)
     }
     /// The nodes to show, parents before their children, children by name.
-    fn preorder(&self) -> Vec<Id> {
+    fn preorder(&self, trees: &[ThreadTree]) -> Vec<Id> {
         let mut kept = vec![false; self.sums.len()];
+        trees.iter().for_each(|tree| kept[tree.root as usize] = true);
         for (at, sum) in self.sums.iter().enumerate().rev() {
-            kept[at] |= sum.parent.is_none() || sum.is_something();
+            kept[at] |= sum.is_something();
             if let Some(parent) = sum.parent.filter(|_| kept[at]) {
                 kept[parent as usize] = true;
             }
@@ -293,8 +402,8 @@ impl Sum {
             limits: None,
         }
     }
-    /// Adds a node. Returns whether its figures are complete.
-    fn add(&mut self, arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) -> bool {
+    /// Adds a node.
+    fn add(&mut self, arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) {
         let node = arena.node(id);
         let (invocations, bytecodes) = (arena.invocations(id), arena.bytecodes(id));
         let decoded = |t: &Tally| t.projected + t.recovered == 0;
@@ -319,7 +428,6 @@ impl Sum {
             let sum = self.limits.get_or_insert(Limits { stretches: 0, min: 0, max: Some(0) });
             sum.add(Limits { max, ..*limits });
         }
-        exact
     }
     const fn is_something(&self) -> bool {
         let counts = self.invocations.total() + self.bytecodes.total() + self.unstarted + self.found;
@@ -342,7 +450,7 @@ impl Sum {
 pub(super) fn path(rules: &Rules, naming: Naming, arena: &Arena, id: Id) -> String {
     const ENDS: usize = 4;
     let (mut ids, mut at) = (Vec::new(), id);
-    while at != ROOT {
+    while arena.node(at).tag != Tag::Root {
         ids.push(at);
         at = arena.node(at).parent;
     }

@@ -65,6 +65,7 @@ pub(crate) fn tree(threads: &[&str], mut nodes: Vec<Context>) -> CallTree {
         name: (*name).to_owned(),
         exact: true,
         root,
+        bucket: None,
     });
     let settings = Settings {
         merged: false,
@@ -74,6 +75,7 @@ pub(crate) fn tree(threads: &[&str], mut nodes: Vec<Context>) -> CallTree {
         sites: false,
         hide: "splice".to_owned(),
         folded_recursion: false,
+        split: false,
     };
     CallTree {
         exact: true,

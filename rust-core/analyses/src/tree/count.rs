@@ -96,7 +96,7 @@ impl TreeThread {
         let Some(top) = self.frames.last().copied() else { return };
         let (mut node, mut counted) = (top.node, top.is(COUNTED));
         if self.beyond == 0 {
-            self.contradicts = true;
+            self.flaws.contradicts = true;
             let place = rules.scope.place(&rules.options, method, tier);
             node = self.node(rules, (top.node, NO_SITE), (place, method));
             counted = place != FrameRole::Transparent;
@@ -115,7 +115,7 @@ impl TreeThread {
     /// A frame begins that is not kept. It counts for the deepest one.
     #[cold]
     pub(super) fn enter_beyond(&mut self, rules: &Rules, entry: Entry, provenance: Provenance) {
-        self.inexact.found += u64::from(!matches!(entry, Entry::Call | Entry::Upcall));
+        self.flaws.inexact.found += u64::from(!matches!(entry, Entry::Call | Entry::Upcall));
         let Some(top) = self.frames.last().copied().filter(|f| f.is(COUNTED)) else { return };
         self.arena.flag(top.node, LOWER);
         match entry {
@@ -147,10 +147,10 @@ impl TreeThread {
     ) {
         let beyond = self.beyond > 0;
         let Some(top) = self.frames.last_mut().filter(|f| f.method == method && !beyond) else {
-            self.contradicts |= !beyond;
+            self.flaws.contradicts |= !beyond;
             let at = self.at();
             self.arena.flag(at, LOSSY);
-            return self.inexact.add_unresolved(cause, 1);
+            return self.flaws.inexact.add_unresolved(cause, 1);
         };
         top.flags |= LOOSE | STARTED;
         let (node, own) = (top.node, top.is(COUNTED));
@@ -176,7 +176,7 @@ impl TreeThread {
             if !shown || rules.exclude.hides(provenance) {
                 continue;
             }
-            self.inexact.silent_calls += 1;
+            self.flaws.inexact.silent_calls += 1;
             let key = Key { tag: Tag::Silent, method, site: bci.get() };
             let at = self.at();
             let node = self.arena.child(&rules.room, at, key);

@@ -47,7 +47,7 @@ fn run(methods: &Arc<MethodTable>, field: u16, value: i32) -> CallTree {
 }
 
 /// E1: `f` calls `h` and `g(i)` for i = 1…10, and `g(i)` calls `h` i times.
-fn foo() -> Arc<MethodTable> {
+pub(super) fn foo() -> Arc<MethodTable> {
     let (f, g, h) = (("Foo", "f", "()V"), ("Foo", "g", "(I)V"), ("Foo", "h", "()V"));
     let init = ("Foo", "<init>", "()V");
     let f_code =

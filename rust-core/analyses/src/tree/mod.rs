@@ -39,6 +39,8 @@ mod replay;
 mod report;
 mod rows;
 mod rules;
+mod series;
+mod split;
 mod text;
 mod time;
 pub(crate) use self::time::TimeShares;
@@ -53,6 +55,8 @@ mod random_tests;
 #[cfg(test)]
 mod rule_tests;
 #[cfg(test)]
+mod split_tests;
+#[cfg(test)]
 mod testing;
 
 use std::ops::ControlFlow;
@@ -61,8 +65,10 @@ use std::sync::Arc;
 use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
 
+use self::build::Numbered;
 use self::rules::Rules;
 use self::walk::Hook;
+use crate::buckets::BucketMethods;
 use crate::execution::OnCore;
 use crate::hidden::Inlined;
 use crate::names::Naming;
@@ -70,8 +76,9 @@ use crate::names::Naming;
 pub use check::BadTree;
 pub use options::{Counting, Hide, MAX_NODES, Natives, Options, Upcalls, is_of_hidden_class};
 pub use replay::{Change, Live, NodeId, Profiler, Replay, ReplayThread};
-pub use report::{CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
+pub use report::{BucketTree, CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
 pub use rows::Row;
+pub use series::{NodeChange, Series, SeriesAnalysis, SeriesError, SeriesInterval, SeriesRow};
 pub use text::{Layout, Weight};
 pub use walk::TreeThread;
 
@@ -121,6 +128,14 @@ impl TreeAnalysis {
         self.rules.scope = options::Scope::new(&self.rules.methods, wanted);
         self
     }
+    /// The same analysis with a tree for each bucket: each outermost activation of a method that
+    /// `begins` accepts. The tree of what a thread executes outside of its buckets is `(none)`.
+    /// Threads without buckets have one tree, `(other threads)`. After the first 2²⁰ buckets of a
+    /// thread, the activations that follow share the tree `(further)`.
+    pub fn split(mut self, begins: impl Fn(&Method) -> bool) -> Self {
+        self.rules.split = Some(BucketMethods::new(&self.rules.methods, begins));
+        self
+    }
     /// The same analysis without events of some provenances.
     pub fn excluding(mut self, exclude: Exclude) -> Self {
         self.rules.exclude = exclude;
@@ -142,6 +157,10 @@ impl TreeAnalysis {
     /// # Errors
     /// If they need more than [`Options::max_nodes`] nodes.
     pub fn tree(&self) -> Result<CallTree, TooManyNodes> {
+        Ok(self.numbered()?.tree)
+    }
+    /// The trees, and the numbers of their nodes.
+    fn numbered(&self) -> Result<Numbered, TooManyNodes> {
         self.check()?;
         Ok(build::tree(&self.rules, (&self.inlined, self.naming), &self.threads))
     }
@@ -191,6 +210,7 @@ impl Analysis for TreeAnalysis {
         self.process(thread, events, &mut ())
     }
     fn merge(&mut self, mut thread: TreeThread) {
+        thread.end_buckets();
         thread.arena.seal();
         self.threads.push(thread);
     }

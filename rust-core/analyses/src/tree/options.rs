@@ -121,7 +121,7 @@ impl Default for Options {
 
 impl Options {
     /// The options of a result that states its settings, with [`MAX_NODES`]. `None` if a setting
-    /// has a value that this version does not know.
+    /// has a value that this version does not know. Which methods begin buckets is no option.
     pub fn of(settings: &Settings) -> Option<Self> {
         Some(Self {
             counting: Counting::of(&settings.blocks)?,
@@ -144,6 +144,7 @@ impl Options {
             sites: self.sites,
             hide: self.hide.name().to_owned(),
             folded_recursion: self.fold_recursion,
+            split: false,
         }
     }
 }

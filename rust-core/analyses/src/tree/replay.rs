@@ -27,6 +27,12 @@ use super::walk::{Hook, TreeThread};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(u32);
 
+impl NodeId {
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What a node counted since its last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
@@ -141,8 +147,8 @@ pub trait Profiler: Send + Sync + 'static {
 /// Builds call trees, and calls a profiler meanwhile.
 #[derive(Debug)]
 pub struct Replay<P> {
-    tree: TreeAnalysis,
-    profiler: P,
+    pub(super) tree: TreeAnalysis,
+    pub(super) profiler: P,
 }
 
 impl<P: Profiler> Replay<P> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hidden::Inexact;
 
-/// The call trees of the threads shown, or one merged tree.
+/// The call trees of the threads shown, or of their buckets, or one merged tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTree {
     /// Whether all figures are complete.
@@ -18,7 +18,9 @@ pub struct CallTree {
     pub inexact: Inexact,
     /// How the tree was built.
     pub settings: Settings,
-    /// The threads, by start. One entry without thread ids if they were merged.
+    /// The threads, by start. One entry without thread ids if they were merged. If the trees are
+    /// those of buckets: the buckets by start of their threads and in order of execution; then
+    /// what is in none of them.
     pub threads: Vec<ThreadTree>,
     /// The error of counting whole blocks, if both ways of counting were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,21 +46,39 @@ pub struct Settings {
     pub hide: String,
     /// Recursive frames are folded into their ancestor's node.
     pub folded_recursion: bool,
+    /// Each bucket has a tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub split: bool,
 }
 
-/// The tree of one thread.
+/// The tree of one thread, or of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTree {
-    /// OS thread id. `None` for the merged tree.
+    /// OS thread id. `None` for the merged tree and for what is in no bucket.
     pub tid: Option<u32>,
     /// `java.lang.Thread.getId()`; 0 if unknown.
     pub java_tid: u64,
-    /// Name; `(merged)` for the merged tree.
+    /// Name; `(merged)` for the merged tree. That of a bucket is `class.name(descriptor)#n`, or
+    /// `(none)`, `(other threads)`, `(further)`.
     pub name: String,
     /// Whether this tree is complete.
     pub exact: bool,
     /// Index of its root in the nodes.
     pub root: u32,
+    /// The bucket, if it is the tree of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<BucketTree>,
+}
+
+/// Of which part of the execution the tree of a bucket is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketTree {
+    /// The name of its thread. `None` for what is in no bucket.
+    pub thread: Option<String>,
+    /// Number of activations: 1, or that of `(further)`. 0 for what is in no bucket.
+    pub activations: u64,
+    /// Whether the beginning and the end of the activation were seen.
+    pub complete: bool,
 }
 
 /// What a node stands for.

@@ -9,7 +9,7 @@ use super::report::CallTree;
 /// A node as a row. The names of the fields are those of the columns, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row<'a> {
-    /// `name (tid n)`; `(merged)` for the merged tree.
+    /// `name (tid n)`; `(merged)` for the merged tree. The name of a bucket is that of its tree.
     pub thread: &'a str,
     /// Number of the node.
     pub id: u32,

@@ -12,6 +12,7 @@ use jportal_units::{Bci, MethodId, Tsc};
 use super::arena::Room;
 use super::lengths::AllLengths;
 use super::options::{Counting, Hide, Options, Scope};
+use crate::buckets::{self, BucketMethods};
 use crate::execution::OnCore;
 use crate::hidden::may_throw;
 
@@ -25,6 +26,10 @@ pub(super) struct Rules {
     pub(super) lengths: AllLengths,
     pub(super) options: Options,
     pub(super) scope: Scope,
+    /// The methods whose outermost activations have trees of their own.
+    pub(super) split: Option<BucketMethods>,
+    /// Maximum number of such trees of a thread.
+    pub(super) most_buckets: usize,
     pub(super) exclude: Exclude,
     pub(super) clock: Option<OnCore>,
     pub(super) room: Room,
@@ -40,6 +45,8 @@ impl Rules {
             lengths: AllLengths::new(&methods),
             methods,
             scope: Scope::default(),
+            split: None,
+            most_buckets: buckets::LIMIT,
             exclude: Exclude::default(),
             clock: None,
             room: Room::new(options.max_nodes),

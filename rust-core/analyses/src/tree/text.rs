@@ -5,8 +5,8 @@
 use jportal_flow::Tally;
 use jportal_plain::table::{Align, percent, table};
 
-use super::report::{CallTree, Context, Delta, Kind, ThreadTree};
-use crate::hidden::{Bounds, Inexact, Most};
+use super::report::{BucketTree, CallTree, Context, Delta, Kind, ThreadTree};
+use crate::hidden::{Bounds, Inexact, Most, counted};
 use crate::hot::{at_least, least_note};
 
 /// What the figures of a tree are.
@@ -206,13 +206,19 @@ impl<'a> SubtreeSums<'a> {
     }
     fn header(&self, thread: &ThreadTree) -> String {
         let name = jportal_plain::line(&thread.name);
-        let title = match thread.tid {
-            Some(tid) => format!("thread \"{name}\" (tid {tid})"),
-            None => format!("all threads {name}"),
+        let title = match (&thread.bucket, thread.tid) {
+            (Some(bucket), _) => bucket_title(&name, thread.tid, bucket),
+            (None, Some(tid)) => format!("thread \"{name}\" (tid {tid})"),
+            (None, None) => format!("all threads {name}"),
         };
         let all = self.totals[thread.root as usize];
         let least = if self.lower[thread.root as usize] { "≥ " } else { "" };
-        let exact = if thread.exact { "exact" } else { "not exact" };
+        let complete = thread.bucket.as_ref().is_none_or(|bucket| bucket.complete);
+        let exact = match (complete, thread.exact) {
+            (false, _) => "not complete",
+            (true, true) => "exact",
+            (true, false) => "not exact",
+        };
         let what = match self.weight {
             Weight::Bytecodes | Weight::Total => format!("{least}{all} bytecodes, "),
             Weight::Calls => String::new(),
@@ -221,6 +227,17 @@ impl<'a> SubtreeSums<'a> {
         let calls = self.activations[thread.root as usize];
         let pad = SUMMARY.saturating_sub(title.chars().count()).max(2);
         format!("{title}{:pad$}{exact}, {what}{least}{calls} invocations\n", "")
+    }
+}
+
+/// `a.B.f()V#1, thread "main" (tid 7)`.
+fn bucket_title(name: &str, tid: Option<u32>, bucket: &BucketTree) -> String {
+    match (&bucket.thread, tid, bucket.activations) {
+        (Some(thread), Some(tid), _) => {
+            format!("{name}, thread \"{}\" (tid {tid})", jportal_plain::line(thread))
+        }
+        (_, _, 0) => name.to_owned(),
+        (_, _, n) => format!("{name}, {}", counted(n, "activation")),
     }
 }
 

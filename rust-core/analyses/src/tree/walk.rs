@@ -12,8 +12,8 @@ use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, Key, LOSSY, LOWER, NO_SITE, RO
 use super::open::Stretches;
 use super::options::{FrameRole, Upcalls};
 use super::rules::Rules;
+use super::split::{Flaws, ThreadSplit};
 use super::time::{NOBODY, TimeShares};
-use crate::hidden::Inexact;
 use crate::sites::{Sites, UncalledOutcome};
 
 /// Bytecodes of the frame count for its node. Otherwise the node is that of a frame below.
@@ -103,9 +103,9 @@ pub struct TreeThread {
     /// The previous event was the end of a callee.
     returned: bool,
     pub(super) shares: TimeShares,
-    pub(super) inexact: Inexact,
-    /// Events contradict the frames.
-    pub(super) contradicts: bool,
+    /// Those of the tree that grows.
+    pub(super) flaws: Flaws,
+    pub(super) split: ThreadSplit,
     /// Blocks that an exception left after a bytecode that does not throw.
     pub(super) cuts: u64,
 }
@@ -126,8 +126,8 @@ impl TreeThread {
             stretches: Stretches::default(),
             returned: false,
             shares: TimeShares::default(),
-            inexact: Inexact::default(),
-            contradicts: false,
+            flaws: Flaws::default(),
+            split: ThreadSplit::default(),
             cuts: 0,
         }
     }
@@ -145,6 +145,9 @@ impl TreeThread {
         }
         if matches!(kind, EventKind::Code(_)) {
             return;
+        }
+        if rules.split.is_some() {
+            self.before_buckets(rules, kind);
         }
         self.before(rules, event);
         let returned = std::mem::take(&mut self.returned);
@@ -168,15 +171,18 @@ impl TreeThread {
         if !self.silent.is_empty() {
             self.silent_calls(rules, provenance);
         }
+        if rules.split.is_some() {
+            self.after_buckets(rules, kind);
+        }
     }
     /// What every event means for the state.
     #[inline]
     fn before(&mut self, rules: &Rules, Event { kind, provenance }: &Event) {
         let events = kind.bytecodes().max(1);
         if rules.exclude.hides(*provenance) && !matches!(kind, EventKind::Gap(_)) {
-            self.inexact.excluded += events;
+            self.flaws.inexact.excluded += events;
         } else {
-            self.inexact.add_events(*provenance, events);
+            self.flaws.inexact.add_events(*provenance, events);
         }
         if self.stretches.is_open() {
             self.stretches.close(kind);
@@ -203,7 +209,7 @@ impl TreeThread {
     fn give_up_replaced(&mut self) {
         let nodes = self.replaced.drain(..).flatten();
         nodes.for_each(|frame| self.arena.flag(frame.node, LOSSY));
-        self.contradicts = true;
+        self.flaws.contradicts = true;
     }
     /// The node of frames whose callers are not known.
     pub(super) fn unknown(&mut self, rules: &Rules) -> Id {
@@ -221,11 +227,12 @@ impl TreeThread {
             return self.enter_beyond(rules, entry, provenance);
         }
         let from_vm = entry == Entry::Upcall;
-        let parent = match self.frames.last() {
-            _ if from_vm && rules.options.upcalls == Upcalls::Root => ROOT,
-            Some(below) => below.node,
-            None if from_vm => self.base,
-            None => self.unknown(rules),
+        let parent = match (self.split.caller(self.frames.len()), self.frames.last()) {
+            (Some(root), _) => root,
+            _ if from_vm && rules.options.upcalls == Upcalls::Root => self.split.root(),
+            (None, Some(below)) => below.node,
+            (None, None) if from_vm => self.base,
+            (None, None) => self.unknown(rules),
         };
         let site = match self.frames.last() {
             Some(below) if entry == Entry::Call => below.calls_from(),
@@ -244,7 +251,7 @@ impl TreeThread {
     fn begin(&mut self, rules: &Rules, frame: &mut TreeFrame, entry: Entry, provenance: Provenance) {
         let found = !matches!(entry, Entry::Call | Entry::Upcall);
         if found {
-            self.inexact.found += 1;
+            self.flaws.inexact.found += 1;
             self.arena.flag(frame.node, LOSSY);
         }
         if !frame.is(COUNTED) {
@@ -314,10 +321,10 @@ impl TreeThread {
             return;
         }
         let Some(frame) = self.frames.pop() else {
-            self.contradicts = true;
+            self.flaws.contradicts = true;
             return;
         };
-        self.contradicts |= frame.method != method;
+        self.flaws.contradicts |= frame.method != method;
         match exit {
             Exit::Replaced => self.replaced.push(Some(frame)),
             Exit::Lost => self.given_up.push(frame.node),
@@ -337,12 +344,13 @@ impl TreeThread {
         self.cut(rules, &frame);
     }
     fn gap(&mut self, rules: &Rules, gap: &Gap) {
-        self.inexact.gaps += 1;
+        self.flaws.inexact.gaps += 1;
         if let Some(since) = gap.since {
             self.time(rules.now(&self.info, since));
         }
         self.shares.forget();
         if gap.stack_lost {
+            self.arena.flag(self.split.root(), LOSSY);
             self.arena.flag(ROOT, LOSSY);
             self.frames.clear();
             self.beyond = 0;
@@ -356,10 +364,11 @@ impl TreeThread {
         }
     }
     fn orphan(&mut self, rules: &Rules, orphan: Orphan, provenance: Provenance, hook: &mut impl Hook) {
-        self.inexact.orphans += 1;
-        self.arena.flag(ROOT, LOSSY);
+        self.flaws.inexact.orphans += 1;
+        let root = self.split.root();
+        self.arena.flag(root, LOSSY);
         if matches!(orphan, Orphan::Bytecode { .. }) && !rules.exclude.hides(provenance) {
-            let node = self.arena.child(&rules.room, ROOT, Key::only(Tag::Orphans));
+            let node = self.arena.child(&rules.room, root, Key::only(Tag::Orphans));
             hook.executes(&mut self.arena, node, 1, false);
             self.arena.executed(node, (Tier::Interpreter, 1), provenance);
             self.arena.nodes[node as usize].default += 1;

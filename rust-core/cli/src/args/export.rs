@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
 use super::tree::TreeArgs;
@@ -13,8 +13,8 @@ use super::{CommonArgs, FormatArgs, JobsArgs, pattern};
 /// The formats.
 #[derive(Subcommand, Debug)]
 pub(crate) enum ExportCommand {
-    /// Call trees as collapsed stacks, for flame graphs
-    Collapsed(TreeFileArgs),
+    /// Call trees as collapsed stacks, for flame graphs; those of two captures, too
+    Collapsed(CollapsedArgs),
     /// Call trees as a profile of `pprof`
     Pprof(TreeFileArgs),
     /// Call trees for speedscope.app
@@ -29,6 +29,10 @@ pub(crate) enum ExportCommand {
     Cobertura(CoverageFileArgs),
     /// The sequence of call sites and return sites of each thread
     CallTrace(CallTraceArgs),
+    /// The call graph, for Graphviz
+    Dot(GraphArgs),
+    /// The call graph as GraphML, for yEd, Gephi and others
+    Graphml(GraphArgs),
     /// The sequence of blocks of each thread, as JBInsTrace writes it
     BlockTrace(BlockTraceArgs),
     /// Classes, methods, blocks, call sites and handlers, with 19 counts of each block
@@ -91,6 +95,19 @@ pub(crate) struct TreeFileArgs {
     pub(crate) weight: StackWeight,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct CollapsedArgs {
+    #[command(flatten)]
+    pub(crate) tree: TreeFileArgs,
+    /// Also the tree of this capture: each stack has two weights, the one in AFTER last
+    ///
+    /// `difffolded.pl` writes such files, and `flamegraph.pl` draws a differential flame graph of
+    /// them. Threads are matched by name, methods by names without what differs between runs. All
+    /// other options apply to both captures.
+    #[arg(long, value_name = "AFTER")]
+    pub(crate) against: Option<PathBuf>,
+}
+
 /// A call tree as stacks.
 #[derive(Args, Debug)]
 pub(crate) struct ProfileArgs {
@@ -120,8 +137,54 @@ pub(crate) struct CoverageFileArgs {
     pub(crate) file: FileArgs,
 }
 
+/// What to do with call traces.
+#[derive(Debug)]
+pub(crate) enum CallTraceArgs {
+    /// Show those of a directory, or one.
+    Decode(PathBuf),
+    /// Write those of a capture.
+    Write(Box<CallTraceFilesArgs>),
+}
+
+/// The name of the option that shows call traces.
+const DECODE: &str = "decode";
+
+impl FromArgMatches for CallTraceArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.get_one::<PathBuf>(DECODE) {
+            Some(path) => Ok(Self::Decode(path.clone())),
+            None => CallTraceFilesArgs::from_arg_matches(matches).map(|args| Self::Write(Box::new(args))),
+        }
+    }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+// Derived code would require the capture, also where `--decode` excludes it.
+impl Args for CallTraceArgs {
+    fn augment_args(command: Command) -> Command {
+        let decode = Arg::new(DECODE)
+            .long(DECODE)
+            .value_name("DIR|FILE")
+            .value_parser(clap::value_parser!(PathBuf))
+            .exclusive(true)
+            .help("Show call traces as text: those of the directory of an export, or one of its files")
+            .long_help(
+                "Show call traces as text: those of the directory of an export, or one of its files\n\n\
+                 No capture is needed, and no other option applies.",
+            );
+        CallTraceFilesArgs::augment_args(command).arg(decode)
+    }
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// What is written into the files of a call trace.
 #[derive(Args, Debug)]
-pub(crate) struct CallTraceArgs {
+pub(crate) struct CallTraceFilesArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// The directory to write to; it must be empty, and is created if necessary
@@ -133,6 +196,17 @@ pub(crate) struct CallTraceArgs {
     /// Also the times between the tokens
     #[arg(long)]
     pub(crate) times: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GraphArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Only the N edges with most calls, and their methods
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
 }
 
 /// The form of event numbers.
@@ -256,6 +330,8 @@ pub(crate) enum Compared {
     Calls,
     /// Coverage
     Coverage,
+    /// Call traces: the first call of each thread that differs
+    CallTrace,
 }
 
 #[derive(Args, Debug)]

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use jportal::Method;
 use jportal::analyses::select::Pattern;
 
 use super::tree::TreeReportArgs;
@@ -86,25 +87,43 @@ pub(crate) struct ScopeArgs {
     pub(crate) class: Vec<Pattern>,
 }
 
+/// By what a result is divided.
+#[derive(Args, Debug)]
+pub(crate) struct SplitArgs {
+    /// Divide the result by the outermost activations of these methods: by test, by request
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) split: Vec<Pattern>,
+}
+
+impl SplitArgs {
+    /// Whether the result is divided.
+    pub(crate) fn is_requested(&self) -> bool {
+        !self.split.is_empty()
+    }
+    /// Whether the outermost activations of a method are buckets.
+    pub(crate) fn begins(&self, method: &Method) -> bool {
+        self.split.iter().any(|pattern| pattern.selects(method))
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct CoverageArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Also one row per method
-    #[arg(long)]
+    #[arg(long, conflicts_with = "split")]
     pub(crate) methods: bool,
     /// Also how often each line and branch outcome was executed
-    #[arg(long, conflicts_with = "uncovered")]
+    #[arg(long, conflicts_with_all = ["uncovered", "split"])]
     pub(crate) counts: bool,
     /// Only what was not executed: methods, lines and branch outcomes
-    #[arg(long, conflicts_with = "methods")]
+    #[arg(long, conflicts_with_all = ["methods", "split"])]
     pub(crate) uncovered: bool,
     /// Count ways of exceptions as branch outcomes, too
     #[arg(long)]
     pub(crate) exception_branches: bool,
-    /// Divide the coverage by the outermost activations of these methods: by test, by request
-    #[arg(long, value_name = "PATTERN", value_parser = pattern, conflicts_with_all = ["methods", "counts", "uncovered"])]
-    pub(crate) split: Vec<Pattern>,
+    #[command(flatten)]
+    pub(crate) split: SplitArgs,
     /// With --split: which activations executed this line
     #[arg(long, value_name = "FILE:LINE", requires = "split", value_parser = line)]
     pub(crate) which_covers: Option<(String, u16)>,

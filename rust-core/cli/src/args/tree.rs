@@ -5,7 +5,7 @@
 use clap::{Args, ValueEnum};
 use jportal::analyses::tree;
 
-use super::CommonArgs;
+use super::{CommonArgs, SplitArgs};
 
 /// How bytecodes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,9 +93,20 @@ pub(crate) struct TreeArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("divided").args(["split", "merge"]))]
 pub(crate) struct TreeReportArgs {
     #[command(flatten)]
     pub(crate) tree: TreeArgs,
+    #[command(flatten)]
+    pub(crate) split: SplitArgs,
+    /// Divide the execution of each thread into intervals of this many bytecodes, and show what
+    /// each node counted in each
+    ///
+    /// An interval ends at the next beginning of an activation or of a loop's round, so it has at
+    /// least that many bytecodes, and the last one of a thread may have fewer.
+    #[arg(long, value_name = "BYTECODES", conflicts_with_all = ["split", "merge"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    pub(crate) every: Option<u32>,
     /// What the figures of the text are
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = TreeWeight::Bytecodes)]
     pub(crate) weight: TreeWeight,

@@ -3,7 +3,9 @@
 //! `jportal export`.
 
 mod coverage;
+mod decode;
 mod facts;
+mod graph;
 mod profile;
 mod tables;
 mod timeline;
@@ -15,7 +17,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{CommonArgs, ExportCommand};
+use crate::args::{CallTraceArgs, CommonArgs, ExportCommand};
 use crate::messages::say;
 use crate::output::{ResultKind, put_value};
 use crate::{CommandOutcome, exchange};
@@ -31,7 +33,10 @@ pub(crate) fn export(command: &ExportCommand) -> Result<CommandOutcome> {
         ExportCommand::Lcov(args) => coverage::lcov(args),
         ExportCommand::Jacoco(args) => coverage::jacoco(args),
         ExportCommand::Cobertura(args) => coverage::cobertura(args),
-        ExportCommand::CallTrace(args) => trace::call_trace(args),
+        ExportCommand::CallTrace(CallTraceArgs::Decode(path)) => decode::call_trace(path),
+        ExportCommand::CallTrace(CallTraceArgs::Write(args)) => trace::call_trace(args),
+        ExportCommand::Dot(args) => graph::dot(args),
+        ExportCommand::Graphml(args) => graph::graphml(args),
         ExportCommand::BlockTrace(args) => trace::block_trace(args),
         ExportCommand::Static(args) => facts::facts(args),
         ExportCommand::Perfetto(args) => timeline::perfetto(args),

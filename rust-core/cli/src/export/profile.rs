@@ -4,17 +4,19 @@
 
 use std::io::Write;
 use std::num::NonZeroU64;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use jportal::analyses::tree::CallTree;
 use jportal::export::Error;
 use jportal::export::profile::{
-    ProfileOptions, Sources, Weight, write_collapsed, write_otlp, write_pprof, write_speedscope,
+    ProfileOptions, Sources, Weight, write_collapsed, write_collapsed_diff, write_otlp, write_pprof,
+    write_speedscope,
 };
 
 use super::{ExportSummary, written};
 use crate::CommandOutcome;
-use crate::args::{ProfileArgs, StackWeight, TreeFileArgs};
+use crate::args::{CollapsedArgs, ProfileArgs, StackWeight, TreeFileArgs};
 use crate::files::OutputFile;
 use crate::report::{Subject, tree};
 
@@ -57,8 +59,42 @@ impl From<StackWeight> for Weight {
     }
 }
 
-pub(super) fn collapsed(args: &TreeFileArgs) -> Result<CommandOutcome> {
-    write("collapsed", (&args.profile, args.weight.into()), write_collapsed)
+pub(super) fn collapsed(args: &CollapsedArgs) -> Result<CommandOutcome> {
+    let CollapsedArgs { tree: TreeFileArgs { profile, weight }, against } = args;
+    match against {
+        None => write("collapsed", (profile, (*weight).into()), write_collapsed),
+        Some(after) => difference((profile, (*weight).into()), after),
+    }
+}
+
+/// Builds the trees of two captures, and writes both.
+fn difference((args, weight): (&ProfileArgs, Weight), after: &Path) -> Result<CommandOutcome> {
+    let common = &args.tree.common;
+    let target = OutputFile::create(&args.file.output)?;
+    let [before, after] = [Subject::open(&common.decode.capture)?, Subject::open(after)?];
+    let khz = |subject: &Subject| subject.capture.recording().reader().header().tsc_khz;
+    if weight == Weight::Time && khz(&before) != khz(&after) {
+        bail!(
+            "the clocks of the captures differ ({} and {} kHz), so their times have no common unit; choose \
+             another weight",
+            khz(&before),
+            khz(&after)
+        );
+    }
+    let [(a, _), (b, _)] = [tree::build(&args.tree, &before)?, tree::build(&args.tree, &after)?];
+    let title = format!("{} and {}", before.name(), after.name());
+    let options = ProfileOptions {
+        weight,
+        threads: !args.tree.merge,
+        descriptors: args.descriptors,
+        depth: args.depth,
+        ticks_per_second: NonZeroU64::new(khz(&before).saturating_mul(1000)),
+        title: &title,
+        ..ProfileOptions::default()
+    };
+    target.fill(|out| write_collapsed_diff(&a, &b, &options, out))?;
+    let (output, exact) = (&*args.file.output, a.exact && b.exact);
+    written(common, &ExportSummary::<()> { format: "collapsed", output, exact, report: None })
 }
 
 pub(super) fn speedscope(args: &TreeFileArgs) -> Result<CommandOutcome> {

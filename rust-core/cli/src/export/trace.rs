@@ -12,8 +12,9 @@ use jportal::export::block_trace::{
 };
 use jportal::export::call_trace::{TraceWriter, write_sites};
 
+use super::decode::{SITES, TRACE};
 use super::{ExportSummary, written};
-use crate::args::{BlockFormat, BlockTraceArgs, CallTraceArgs, Classes};
+use crate::args::{BlockFormat, BlockTraceArgs, CallTraceFilesArgs, Classes};
 use crate::files::Folder;
 use crate::report::Subject;
 use crate::{CommandOutcome, decode};
@@ -26,17 +27,17 @@ fn file_name(thread: &ThreadInfo) -> String {
     format!("t{}-{}", thread.tid.get(), thread.started.get())
 }
 
-pub(super) fn call_trace(args: &CallTraceArgs) -> Result<CommandOutcome> {
+pub(super) fn call_trace(args: &CallTraceFilesArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let scope = |m: &jportal::Method| common.scope.selects(m, Classes::App);
     let sites = Arc::new(Sites::new(Arc::clone(&subject.methods), common.naming.get(), scope)?);
     let cannot = || format!("cannot write to {}", args.output.display());
-    write_sites(&sites, &mut folder.file("sites.tsv").with_context(cannot)?).with_context(cannot)?;
+    write_sites(&sites, &mut folder.file(SITES).with_context(cannot)?).with_context(cannot)?;
     let (deflate, times, to) = (args.deflate, args.times, folder);
     let open = move |thread: &ThreadInfo| {
-        let file = to.growing(&format!("{}.trace", file_name(thread)))?;
+        let file = to.growing(&format!("{}.{TRACE}", file_name(thread)))?;
         Ok(Some(Box::new(TraceWriter::new(file, thread, deflate, times)?) as Box<dyn TraceSink>))
     };
     let analysis = CallTraceAnalysis::new(sites, Arc::clone(&subject.inlined), open);

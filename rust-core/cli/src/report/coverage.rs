@@ -21,7 +21,7 @@ const SPLIT: ResultKind = ResultKind::new("report-coverage-split", Some("buckets
 const COVERS: ResultKind = ResultKind::new("report-which-covers", Some("buckets"));
 
 pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
-    if !args.split.is_empty() {
+    if args.split.is_requested() {
         return split(args);
     }
     let common = &args.common;
@@ -47,7 +47,7 @@ pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
 fn split(args: &CoverageArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
-    let begins = |m: &Method| args.split.iter().any(|pattern| pattern.selects(m));
+    let begins = |m: &Method| args.split.begins(m);
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = SplitAnalysis::new(methods, inlined, begins);
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());

@@ -4,11 +4,13 @@
 //!
 //! `docs/call-trace-format.md` describes the bytes.
 
+mod compare;
 mod reader;
 mod sites;
 mod text;
 mod writer;
 
+pub use compare::{CommonSites, ComparedTraces, TraceParting, compare_traces};
 pub use reader::{CallTrace, ReadError};
 pub use sites::{SiteRow, SiteTable, write_sites};
 pub use text::decode;

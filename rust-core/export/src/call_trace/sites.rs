@@ -70,6 +70,22 @@ pub struct SiteTable {
 }
 
 impl SiteTable {
+    /// The table that [`write_sites`] writes.
+    pub fn of(sites: &Sites) -> Self {
+        let number = |n: Option<u16>| n.map_or_else(String::new, |n| n.to_string());
+        let text = |name: &str| line(name).into_owned();
+        let row = |s: jportal_analyses::call_trace::Site| SiteRow {
+            kind: s.kind.name().to_owned(),
+            class: text(&s.class),
+            loader: text(&s.loader),
+            method: text(&s.method),
+            descriptor: text(&s.descriptor),
+            bci: number(s.bci),
+            line: number(s.line),
+            target: text(&s.target),
+        };
+        Self { rows: sites.iter().map(row).collect() }
+    }
     /// Reads a table.
     ///
     /// # Errors

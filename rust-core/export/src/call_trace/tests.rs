@@ -9,9 +9,9 @@ use jportal_analyses::names::Naming;
 use jportal_analyses::select::is_application;
 use jportal_bytecode::testing::{calls, method};
 use jportal_bytecode::{LineRow, Method, MethodTable};
-use jportal_flow::testing::{bytecode, enter, enter_as, feed, leave, leave_as, thread};
-use jportal_flow::{Entry, Event, Exit, ThreadInfo};
-use jportal_units::Bci;
+use jportal_flow::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, thread};
+use jportal_flow::{Entry, Event, EventKind, Exit, ThreadInfo};
+use jportal_units::{Bci, Tsc};
 
 use super::*;
 
@@ -210,5 +210,91 @@ fn other_files_are_refused() {
     ] {
         let e = SiteTable::read(&mut table.as_bytes()).unwrap_err().to_string();
         assert!(e.contains(why), "{e}");
+    }
+}
+
+/// The table and the bytes of a run. `numbered`: the classes have other numbers, and the methods
+/// another order.
+fn run_of(numbered: bool, events: &[Event]) -> (SiteTable, Vec<u8>) {
+    let lambda = if numbered { "a/A$$Lambda$14+0x0000000800c01208" } else { "a/A$$Lambda$9" };
+    let mut methods = vec![
+        Method { invokes: Box::new([calls(0, "a/A", "f")]), ..method("main", &[184, 0, 1, 177]) },
+        method("f", &[177]),
+        Method { class_name: lambda.into(), ..method("run", &[177]) },
+    ];
+    methods.iter_mut().for_each(|m| m.loader = "app".into());
+    if numbered {
+        methods.insert(0, Method { loader: "app".into(), ..method("aaa", &[177]) });
+    }
+    let mut table = MethodTable::default();
+    for m in methods {
+        table.push(m);
+    }
+    let naming = Naming { stable: true, merge_versions: false };
+    let sites = Arc::new(Sites::new(Arc::new(table), naming, |_| true).unwrap());
+    let out = TokenBuffer::default();
+    let to = out.clone();
+    let open = move |info: &ThreadInfo| {
+        let writer = TraceWriter::new(to.clone(), info, numbered, numbered)?;
+        Ok(Some(Box::new(writer) as Box<dyn TraceSink>))
+    };
+    let shift = |mut e: Event| {
+        if numbered {
+            match &mut e.kind {
+                EventKind::Enter { method, .. }
+                | EventKind::Leave { method, .. }
+                | EventKind::Bytecode { method, .. } => method.0 += 1,
+                _ => {}
+            }
+        }
+        e
+    };
+    let mut analysis = CallTraceAnalysis::new(Arc::clone(&sites), Arc::default(), open).times(numbered);
+    let time = Event::decoded(EventKind::Time(Tsc(5)));
+    let events: Vec<Event> = [time].into_iter().chain(events.iter().cloned()).map(shift).collect();
+    feed(&mut analysis, 9, &events);
+    let bytes = out.0.lock().unwrap().clone();
+    (SiteTable::of(&sites), bytes)
+}
+
+fn compared(before: &[Event], after: &[Event]) -> ComparedTraces {
+    let runs = [run_of(false, before), run_of(true, after)];
+    let sites = CommonSites::new([&runs[0].0, &runs[1].0]);
+    let [mut a, mut b] = [&runs[0].1[..], &runs[1].1[..]];
+    let traces = [CallTrace::read(&mut a).unwrap(), CallTrace::read(&mut b).unwrap()];
+    compare_traces(&sites, traces, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn traces_of_two_runs_part_at_the_first_call_that_differs() {
+    let main = |calls: &[u32]| {
+        let mut events = vec![enter_as(0, Entry::Upcall)];
+        for callee in calls {
+            events.extend([bytecode(0, 0), enter(*callee), bytecode(*callee, 0), leave(*callee)]);
+        }
+        events.extend([bytecode(0, 3), leave(0)]);
+        events
+    };
+    let same = compared(&main(&[1, 2, 1]), &main(&[1, 2, 1]));
+    assert_eq!(same, ComparedTraces { same: 8, ..ComparedTraces::default() }, "entry, calls, returns");
+    let parting = compared(&main(&[1, 1, 1]), &main(&[1, 2, 1])).parting.unwrap();
+    assert_eq!((parting.token, parting.common.len()), (4, 4));
+    assert_eq!(parting.common[3], "call a.A.main()V @0 -> a.A.f()V");
+    assert_eq!(parting.before[0], "return a.A.f()V @0");
+    assert_eq!(parting.after[0], "return a.A$$Lambda.run()V @0");
+    assert_eq!(parting.before.len(), 4);
+    let longer = compared(&main(&[1]), &main(&[1])[..5]).parting.unwrap();
+    assert_eq!((longer.token, longer.before.len(), longer.after.len()), (3, 1, 0), "{longer:?}");
+}
+
+#[test]
+fn a_comparison_of_traces_ends_where_tokens_may_be_missing() {
+    let lost = [enter_as(0, Entry::Upcall), bytecode(0, 0), gap(true), bytecode(1, 0)];
+    let whole = [enter_as(0, Entry::Upcall), bytecode(0, 0), enter(1), bytecode(1, 0), leave(1)];
+    for (before, after, which) in [(&whole[..], &lost[..], "second"), (&lost[..], &whole[..], "first")] {
+        let compared = compared(before, after);
+        assert_eq!((compared.same, compared.parting), (2, None));
+        let why = compared.stopped.unwrap();
+        assert!(why.starts_with(&format!("tokens of the {which} may be missing: gap: ")), "{why}");
     }
 }

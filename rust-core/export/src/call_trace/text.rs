@@ -48,7 +48,7 @@ const fn below(blind: bool) -> &'static str {
     if blind { " (the frames below are not known)" } else { "" }
 }
 
-fn words(token: Token, sites: &SiteTable) -> (String, String) {
+pub(super) fn words(token: Token, sites: &SiteTable) -> (String, String) {
     let (kind, text) = match token {
         Token::Site(id) => return site(id, sites),
         Token::Callback { site: at, method: m, blind } => {
@@ -75,7 +75,7 @@ const fn known_text(known: Known) -> &'static str {
     }
 }
 
-fn mark_text(mark: Mark, sites: &SiteTable) -> String {
+pub(super) fn mark_text(mark: Mark, sites: &SiteTable) -> String {
     let of = |m: Option<u32>| m.map_or_else(|| "outside of the scope".to_owned(), |m| method(m, sites));
     match mark {
         Mark::Gap { reason, stack_lost: true } => format!("gap: {reason}, the frames are lost"),

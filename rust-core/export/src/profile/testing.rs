@@ -59,6 +59,7 @@ pub(super) fn tree(threads: &[(&str, u32)], mut nodes: Vec<Context>) -> CallTree
         name: (*name).to_owned(),
         exact: true,
         root,
+        bucket: None,
     });
     let text = str::to_owned;
     let settings = Settings {
@@ -69,6 +70,7 @@ pub(super) fn tree(threads: &[(&str, u32)], mut nodes: Vec<Context>) -> CallTree
         sites: false,
         hide: text("splice"),
         folded_recursion: false,
+        split: false,
     };
     let threads = threads.collect();
     CallTree { exact: true, inexact: Inexact::default(), settings, threads, delta: None, nodes }

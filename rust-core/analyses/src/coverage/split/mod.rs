@@ -2,10 +2,9 @@
 
 //! Coverage per activation of chosen methods, such as tests or requests.
 //!
-//! Each outermost activation of a chosen method is a *bucket* `name#n`. The activation continues
-//! through OSR and deoptimisation. What a thread with buckets executes outside of them belongs to
-//! `(none)`. Threads without buckets belong to `(other threads)`. Buckets are numbered by name, in
-//! order of the threads' start, and within a thread in order of execution.
+//! Each outermost activation of a chosen method is a *bucket* `name#n` (module `buckets`). What a
+//! thread with buckets executes outside of them belongs to `(none)`. Threads without buckets belong
+//! to `(other threads)`.
 //!
 //! The counts of a bucket are summed up by line when it ends, so memory is bounded by the lines
 //! covered in each bucket. After [`SplitAnalysis::limit`] buckets of a thread, the activations
@@ -19,10 +18,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Tally, ThreadInfo};
+use jportal_flow::{Analysis, Enough, Event, Exclude, Tally, ThreadInfo};
 use jportal_units::MethodId;
 
 use crate::blocks::{Code, ExecutionCounter, Facts, MethodCounts, Table};
+use crate::buckets::{self, BucketEnd, BucketMethods, CurrentBucket};
 use crate::hidden::{Hidden, Inlined};
 use crate::names::Naming;
 
@@ -71,8 +71,7 @@ struct ThreadBuckets {
 #[derive(Debug)]
 pub struct SplitAnalysis {
     code: Code,
-    /// By method: whether its outermost activations are buckets.
-    begins: Box<[bool]>,
+    begins: BucketMethods,
     exclude: Exclude,
     naming: Naming,
     limit: usize,
@@ -84,12 +83,12 @@ pub struct SplitAnalysis {
 
 impl SplitAnalysis {
     /// Buckets of one thread, unless [`Self::limit`] says otherwise.
-    pub const LIMIT: usize = 1 << 20;
+    pub const LIMIT: usize = buckets::LIMIT;
 
     /// For the methods of one recording. The outermost activations of the methods that `begins`
     /// accepts are buckets. `inlined` says which methods the compilers inlined where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>, begins: impl Fn(&Method) -> bool) -> Self {
-        let begins = methods.iter().map(begins).collect();
+        let begins = BucketMethods::new(&methods, begins);
         let (exclude, naming, threads) = Default::default();
         let (outside, others, further) = Default::default();
         let (code, limit) = (Code::new(methods, inlined), Self::LIMIT);
@@ -107,20 +106,6 @@ impl SplitAnalysis {
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
-    fn is_chosen(&self, method: MethodId) -> bool {
-        self.begins.get(method.get() as usize).copied().unwrap_or(false)
-    }
-}
-
-/// The bucket that is open.
-#[derive(Debug)]
-struct OpenBucket {
-    method: MethodId,
-    /// Number of frames below the activation.
-    below: usize,
-    complete: bool,
-    /// The frame was given up. Only a gap may follow in the bucket.
-    given_up: bool,
 }
 
 /// The state of one thread.
@@ -131,21 +116,18 @@ pub struct SplitThread {
     counter: ExecutionCounter,
     /// The other table: outside of all buckets while one is open, otherwise an empty one.
     idle: Table,
-    open: Option<OpenBucket>,
+    current: CurrentBucket,
     buckets: Vec<EndedBucket>,
     outside: Hidden,
     further: Rest,
 }
 
 impl SplitThread {
-    fn begin(&mut self, method: MethodId, complete: bool) {
-        let below = self.counter.follower.stack().depth();
+    fn begin(&mut self) {
         self.outside.merge(self.counter.follower.take());
         std::mem::swap(&mut self.counter.table, &mut self.idle);
-        self.open = Some(OpenBucket { method, below, complete, given_up: false });
     }
-    fn end(&mut self, code: &Code, limit: usize, complete: bool) {
-        let Some(open) = self.open.take() else { return };
+    fn end(&mut self, code: &Code, limit: usize, BucketEnd { method, complete }: BucketEnd) {
         let hidden = self.counter.follower.take();
         std::mem::swap(&mut self.counter.table, &mut self.idle);
         if self.buckets.len() >= limit {
@@ -159,8 +141,7 @@ impl SplitThread {
         for (method, counts) in self.idle.drain() {
             add_cells(code, method, &counts, &mut cells);
         }
-        let complete = complete && open.complete;
-        self.buckets.push(EndedBucket { method: open.method, complete, cells: cells.into(), hidden });
+        self.buckets.push(EndedBucket { method, complete, cells: cells.into(), hidden });
     }
 }
 
@@ -188,43 +169,18 @@ const fn less(a: Tally, b: Tally) -> Tally {
 
 impl SplitAnalysis {
     fn event(&self, own: &mut SplitThread, event: &Event) {
-        let kind = &event.kind;
-        let gives_up = matches!(kind, EventKind::Leave { exit: Exit::Lost, .. });
-        let ended = own.open.as_ref().is_some_and(|open| open.given_up) && !gives_up;
-        let is_gap = matches!(kind, EventKind::Gap(_));
-        if ended && !is_gap && !matches!(kind, EventKind::Time(_)) {
-            own.end(&self.code, self.limit, false);
+        let depth = |own: &SplitThread| own.counter.follower.stack().depth();
+        let boundary = own.current.before(&self.begins, &event.kind, depth(own));
+        if let Some(ended) = boundary.ended {
+            own.end(&self.code, self.limit, ended);
         }
-        if own.open.is_none()
-            && let Some((method, complete)) = self.begun(own, kind)
-        {
-            own.begin(method, complete);
+        if boundary.begins {
+            own.begin();
         }
         own.counter.event(&self.code, event, self.exclude);
-        let below = own.counter.follower.stack().depth();
-        let Some(open) = &mut own.open else { return };
-        match kind {
-            EventKind::Leave { exit, .. } if *exit != Exit::Replaced && below <= open.below => match exit {
-                Exit::Lost => open.given_up = true,
-                _ => own.end(&self.code, self.limit, true),
-            },
-            EventKind::Gap(gap) if gap.stack_lost || ended => own.end(&self.code, self.limit, false),
-            _ => {}
+        if let Some(ended) = own.current.after(&event.kind, depth(own)) {
+            own.end(&self.code, self.limit, ended);
         }
-    }
-    /// The method of a bucket that begins with this event, and whether its beginning was seen.
-    fn begun(&self, own: &SplitThread, kind: &EventKind) -> Option<(MethodId, bool)> {
-        let (method, complete) = match *kind {
-            EventKind::Enter { method, entry, .. } => (method, matches!(entry, Entry::Call | Entry::Upcall)),
-            // A frame whose entry was not seen.
-            EventKind::Bytecode { method, .. } | EventKind::Run { method, .. }
-                if own.counter.follower.stack().depth() == 0 =>
-            {
-                (method, false)
-            }
-            _ => return None,
-        };
-        self.is_chosen(method).then_some((method, complete))
     }
 }
 
@@ -232,16 +188,18 @@ impl Analysis for SplitAnalysis {
     type Thread = SplitThread;
 
     fn begin(&self, thread: &ThreadInfo) -> SplitThread {
-        let (counter, idle, outside, further) = Default::default();
+        let (counter, idle, current, outside, further) = Default::default();
         let (thread, buckets) = (thread.clone(), Vec::new());
-        SplitThread { thread, counter, idle, open: None, buckets, outside, further }
+        SplitThread { thread, counter, idle, current, buckets, outside, further }
     }
     fn events(&self, thread: &mut SplitThread, events: &[Event]) -> ControlFlow<Enough> {
         events.iter().for_each(|event| self.event(thread, event));
         ControlFlow::Continue(())
     }
     fn merge(&mut self, mut thread: SplitThread) {
-        thread.end(&self.code, self.limit, false);
+        if let Some(ended) = thread.current.end() {
+            thread.end(&self.code, self.limit, ended);
+        }
         let SplitThread { thread, counter, buckets, mut outside, further, .. } = thread;
         outside.merge(counter.follower.end());
         let rest = if buckets.is_empty() { &mut self.others } else { &mut self.outside };

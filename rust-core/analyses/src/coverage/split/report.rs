@@ -11,8 +11,9 @@ use jportal_plain::table::{Align, table};
 use jportal_units::MethodId;
 use serde::Serialize;
 
-use super::{Cell, EndedBucket, Rest, SplitAnalysis, add_cells};
+use super::{Cell, Rest, SplitAnalysis, add_cells};
 use crate::blocks::{Facts, State, perhaps};
+use crate::buckets::{BucketNames, FURTHER, OTHERS, OUTSIDE};
 use crate::hidden::{Account, Hidden, Inexact};
 use crate::names::Names;
 
@@ -150,11 +151,11 @@ impl SplitAnalysis {
         let mut scope = SplitContext::new(self, wanted);
         let mut threads: Vec<_> = self.threads.iter().collect();
         threads.sort_by_key(|of| (of.thread.started, of.thread.tid));
-        let mut numbers: HashMap<String, u64> = HashMap::new();
+        let mut bucket_names = BucketNames::default();
         let mut rows = Vec::new();
         for of in threads {
             for ended in &of.buckets {
-                let name = scope.number(&mut numbers, ended);
+                let name = bucket_names.next(scope.names.get(ended.method).qualified());
                 let thread = BucketThread { tid: of.thread.tid.get(), name: of.thread.name.clone() };
                 let (bucket, lines) = scope.bucket(name, &ended.cells, &ended.hidden);
                 let (thread, complete) = (Some(thread), ended.complete);
@@ -170,8 +171,7 @@ impl SplitAnalysis {
                 ));
             }
         }
-        let rests =
-            [("(none)", &self.outside), ("(other threads)", &self.others), ("(further)", &self.further)];
+        let rests = [(OUTSIDE, &self.outside), (OTHERS, &self.others), (FURTHER, &self.further)];
         rows.extend(rests.into_iter().filter_map(|(name, rest)| scope.rest(name, rest)));
         assemble(rows)
     }
@@ -208,12 +208,6 @@ impl<'a> SplitContext<'a> {
     }
     fn is_wanted(&self, method: MethodId) -> bool {
         self.wanted.get(method.get() as usize).copied().unwrap_or(false)
-    }
-    fn number(&self, numbers: &mut HashMap<String, u64>, ended: &EndedBucket) -> String {
-        let name = self.names.get(ended.method).qualified();
-        let number = numbers.entry(name.clone()).or_default();
-        *number += 1;
-        format!("{name}#{number}")
     }
     fn line(&mut self, method: MethodId, line: u16) -> Option<SplitLine> {
         let of = self.analysis.code.methods.get(method)?;

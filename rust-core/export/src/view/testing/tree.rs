@@ -76,7 +76,8 @@ pub fn tree(methods: usize, nodes: usize) -> CallTree {
         grown.grow(root, share.saturating_sub(1), 0);
         let exact = i != 3;
         let tid = Some(4711 + i as u32);
-        threads.push(ThreadTree { tid, java_tid: 1 + i as u64, name: (*thread).into(), exact, root });
+        let (java_tid, name, bucket) = (1 + i as u64, (*thread).into(), None);
+        threads.push(ThreadTree { tid, java_tid, name, exact, root, bucket });
     }
     let mut nodes = grown.nodes;
     for i in (0..nodes.len()).rev() {
@@ -93,6 +94,7 @@ pub fn tree(methods: usize, nodes: usize) -> CallTree {
         sites: false,
         hide: "show".into(),
         folded_recursion: false,
+        split: false,
     };
     CallTree { exact: false, inexact: inexact(), settings, threads, delta: None, nodes }
 }

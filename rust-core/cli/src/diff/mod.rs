@@ -2,6 +2,8 @@
 
 //! `jportal diff`.
 
+mod trace;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use jportal::analyses::calls::CallsAnalysis;
 use jportal::analyses::coverage::CoverageAnalysis;
-use jportal::analyses::diff::{Diff, DiffOptions, Document};
+use jportal::analyses::diff::{Diff, DiffOptions, Document, DocumentKind};
 use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
 use jportal::analyses::select::is_application;
@@ -26,6 +28,14 @@ use crate::report::Subject;
 const KIND: ResultKind = ResultKind::new("diff", Some("differences"));
 
 pub(crate) fn diff(args: &DiffArgs) -> Result<CommandOutcome> {
+    let requested = match args.by {
+        Some(Compared::CallTrace) => return trace::diff(args),
+        Some(Compared::CallTree) => Some(DocumentKind::CallTree),
+        Some(Compared::HotMethods) => Some(DocumentKind::HotMethods),
+        Some(Compared::Calls) => Some(DocumentKind::Calls),
+        Some(Compared::Coverage) => Some(DocumentKind::Coverage),
+        None => None,
+    };
     let options = DiffOptions {
         tolerance: args.tolerance,
         classes: args.class.clone(),
@@ -36,8 +46,8 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<CommandOutcome> {
     };
     let [before, after] = [read(&args.before)?, read(&args.after)?];
     // What a stored result holds decides what is taken from a capture.
-    let stored = [&before, &after].into_iter().flatten().next().map(Input::by);
-    let by = args.by.or(stored).unwrap_or(Compared::CallTree);
+    let stored = [&before, &after].into_iter().flatten().next().map(|Input(document)| document.kind());
+    let by = requested.or(stored).unwrap_or(DocumentKind::CallTree);
     let settings = [&before, &after].into_iter().flatten().next();
     let tree = settings.and_then(Input::tree_options).unwrap_or_else(|| tree_options(args));
     let document = |read: Option<Input>, path: &Path| match read {
@@ -54,14 +64,6 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<CommandOutcome> {
 struct Input(Document);
 
 impl Input {
-    fn by(&self) -> Compared {
-        match self.0 {
-            Document::CallTree(_) => Compared::CallTree,
-            Document::HotMethods(_) => Compared::HotMethods,
-            Document::Calls(_) => Compared::Calls,
-            Document::Coverage(_) => Compared::Coverage,
-        }
-    }
     /// How its call tree was built, so that a capture's is built in the same way.
     fn tree_options(&self) -> Option<Options> {
         match &self.0 {
@@ -88,41 +90,44 @@ fn in_scope(args: &DiffArgs, hide: Hide, method: &Method) -> bool {
     }
 }
 
+/// Whether a file begins like JSON.
+fn is_stored(path: &Path) -> Result<bool> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut head = [0; 64];
+    let n = File::open(path).and_then(|mut file| file.read(&mut head)).with_context(cannot)?;
+    Ok(head[..n].trim_ascii_start().first() == Some(&b'{'))
+}
+
 /// Reads a stored result; `None` if the file does not begin like JSON.
 fn read(path: &Path) -> Result<Option<Input>> {
-    let cannot = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).with_context(cannot)?;
-    let mut head = [0; 64];
-    let n = file.read(&mut head).with_context(cannot)?;
-    if head[..n].trim_ascii_start().first() != Some(&b'{') {
+    if !is_stored(path)? {
         return Ok(None);
     }
-    let mut bytes = head[..n].to_vec();
-    file.read_to_end(&mut bytes).with_context(cannot)?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let document = Document::parse(&bytes).with_context(|| path.display().to_string())?;
     Ok(Some(Input(document)))
 }
 
 /// The result for a capture.
-fn of_capture(args: &DiffArgs, path: &Path, by: Compared, tree: Options) -> Result<Document> {
+fn of_capture(args: &DiffArgs, path: &Path, by: DocumentKind, tree: Options) -> Result<Document> {
     let subject = Subject::open(path)?;
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let naming = Naming { stable: true, merge_versions: args.merge_versions };
     Ok(match by {
-        Compared::CallTree => {
+        DocumentKind::CallTree => {
             let analysis = TreeAnalysis::new(methods, inlined, tree).naming(naming);
             let analysis = analysis.within(|m| in_scope(args, tree.hide, m));
             run(args, &subject, analysis)?.analysis.tree()?.into()
         }
-        Compared::HotMethods => {
+        DocumentKind::HotMethods => {
             let analysis = HotAnalysis::new(methods, inlined).naming(naming);
             run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
         }
-        Compared::Calls => {
+        DocumentKind::Calls => {
             let analysis = CallsAnalysis::new(methods, inlined).naming(naming);
             run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
         }
-        Compared::Coverage => {
+        DocumentKind::Coverage => {
             let analysis = CoverageAnalysis::new(methods, inlined).naming(naming);
             // As `report coverage` selects them.
             let wanted = |m: &Method| !args.class.is_empty() || is_application(m);

@@ -5,6 +5,8 @@
 //! Counts are what was seen. Where the flow says that it does not know what ran (module
 //! `hidden`), the counts are lower bounds, and each row says how many calls may be missing.
 
+mod graph;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use jportal_plain::table::{Align, table};
 use jportal_units::{Bci, MethodId};
 use serde::{Deserialize, Serialize};
 
+pub use self::graph::{CallGraph, CalleeTiers, GraphCalls, GraphMethod};
 use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, Missing};
 use crate::hot::{at_least, least_note};
 use crate::names::{Name, Names, Naming, Version, version_text};
@@ -30,7 +33,14 @@ enum CallOrigin {
     Unknown,
 }
 
-type Edges = HashMap<(CallOrigin, MethodId), Tally>;
+/// What was seen of one call site and target.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeenCalls {
+    tally: Tally,
+    tiers: CalleeTiers,
+}
+
+type Edges = HashMap<(CallOrigin, MethodId), SeenCalls>;
 
 /// One call site and target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +134,7 @@ impl CallsAnalysis {
         let hidden = hidden.into_iter().map(|((m, bci, callee), missing)| {
             ((CallOrigin::Java(m, Some(bci)), callee), Tally::default(), missing)
         });
-        let seen = self.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
+        let seen = self.edges.iter().map(|(key, edge)| (*key, edge.tally, Missing::default()));
         let (mut total, mut total_missing) = (Tally::default(), Missing::default());
         // Pairs of the same name form one row, ordered by the pair that is first in the
         // recording.
@@ -194,7 +204,7 @@ impl Analysis for CallsAnalysis {
     }
     fn events(&self, thread: &mut CallsThread, events: &[Event]) -> ControlFlow<Enough> {
         for e in events {
-            if let EventKind::Enter { method, entry, .. } = e.kind {
+            if let EventKind::Enter { method, entry, tier } = e.kind {
                 let top = || thread.follower.stack().top();
                 let site = match entry {
                     Entry::Call => {
@@ -204,7 +214,9 @@ impl Analysis for CallsAnalysis {
                     Entry::Osr | Entry::Deoptimisation | Entry::Found => None,
                 };
                 if let Some(site) = site.filter(|_| !self.exclude.hides(e.provenance)) {
-                    thread.edges.entry((site, method)).or_default().add(e.provenance);
+                    let edge = thread.edges.entry((site, method)).or_default();
+                    edge.tally.add(e.provenance);
+                    edge.tiers.add(tier);
                 }
             }
             thread.follower.event((&self.methods, &self.shapes), e, self.exclude);
@@ -212,8 +224,10 @@ impl Analysis for CallsAnalysis {
         ControlFlow::Continue(())
     }
     fn merge(&mut self, thread: CallsThread) {
-        for (key, tally) in thread.edges {
-            self.edges.entry(key).or_default().merge(&tally);
+        for (key, seen) in thread.edges {
+            let edge = self.edges.entry(key).or_default();
+            edge.tally.merge(&seen.tally);
+            edge.tiers.merge(&seen.tiers);
         }
         self.hidden.merge(thread.follower.end());
     }
