@@ -3,10 +3,11 @@
 //! From the trees of threads to the result: names, exactness, order.
 
 use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
 use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId};
 
-use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, LOSSY, LOWER, NO_SITE, ROOT, Tag};
+use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, LOSSY, LOWER, NO_SITE, Node, ROOT, Tag};
 use super::open::{Effect, Shown};
 use super::options::{Counting, Hide};
 use super::report::{CallTree, Context, Delta, Kind, Limits, Site, ThreadTree, Tiers};
@@ -53,8 +54,8 @@ impl<'a> Labels<'a> {
     fn of(&mut self, arena: &Arena, id: Id) -> u32 {
         let node = arena.node(id);
         if node.tag != Tag::Method {
-            let label = self.other(node.tag, node.method, node.site);
-            return self.number(label);
+            let label = other(&self.rules.methods, self.naming, node);
+            return self.number((label, String::new(), node.tag));
         }
         if let Some(known) = self.of_methods.get(&node.method) {
             return *known;
@@ -64,24 +65,6 @@ impl<'a> Labels<'a> {
         let number = self.number((text, name.loader, Tag::Method));
         self.of_methods.insert(node.method, number);
         number
-    }
-    fn other(&self, tag: Tag, method: MethodId, site: u16) -> Label {
-        let text = match tag {
-            Tag::Root | Tag::Method => "(root)".to_owned(),
-            Tag::Unknown => "(unknown)".to_owned(),
-            Tag::Orphans => "(orphans)".to_owned(),
-            Tag::Library => "(library)".to_owned(),
-            Tag::Silent => self.silent(method, site),
-        };
-        (text, String::new(), tag)
-    }
-    fn silent(&self, method: MethodId, site: u16) -> String {
-        let target = self.rules.methods.get(method).and_then(|m| m.invoke_at(Bci(site)));
-        let Some(target) = target else { return "(intrinsic) (unknown)".to_owned() };
-        let class = target.class_name.replace('/', ".");
-        let class = if self.naming.stable { stable(&class).into_owned() } else { class };
-        let dot = if class.is_empty() { "" } else { "." };
-        format!("(intrinsic) {class}{dot}{}{}", target.name, target.signature)
     }
     fn number(&mut self, label: Label) -> u32 {
         let next = self.all.len() as u32;
@@ -98,6 +81,30 @@ impl<'a> Labels<'a> {
         (0..).zip(order).for_each(|(rank, n)| ranks[n as usize] = rank);
         ranks
     }
+}
+
+/// What a node is called that stands for no method.
+pub(super) fn label(methods: &MethodTable, node: &Node) -> String {
+    other(methods, Naming::default(), node)
+}
+
+fn other(methods: &MethodTable, naming: Naming, node: &Node) -> String {
+    match node.tag {
+        Tag::Root | Tag::Method => "(root)".to_owned(),
+        Tag::Unknown => "(unknown)".to_owned(),
+        Tag::Orphans => "(orphans)".to_owned(),
+        Tag::Library => "(library)".to_owned(),
+        Tag::Silent => silent(methods, naming, (node.method, node.site)),
+    }
+}
+
+fn silent(methods: &MethodTable, naming: Naming, (method, site): (MethodId, u16)) -> String {
+    let target = methods.get(method).and_then(|m| m.invoke_at(Bci(site)));
+    let Some(target) = target else { return "(intrinsic) (unknown)".to_owned() };
+    let class = target.class_name.replace('/', ".");
+    let class = if naming.stable { stable(&class).into_owned() } else { class };
+    let dot = if class.is_empty() { "" } else { "." };
+    format!("(intrinsic) {class}{dot}{}{}", target.name, target.signature)
 }
 
 struct CallTreeBuilder<'a> {
@@ -121,16 +128,14 @@ pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads
         all.push(ThreadTree { tid: None, java_tid: 0, name: "(merged)".to_owned(), exact: true, root: 0 });
     }
     for thread in threads {
-        let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
-        let effect = thread.stretches.effect((&rules.methods, inlined), &shown);
-        let mut own = thread.inexact.clone();
-        own.merge(&effect.unresolved);
-        if thread.arena.nodes.len() == 1 && own == Inexact::default() && !thread.contradicts {
+        let (effect, own) = doubts_of(rules, inlined, thread);
+        let is_clean = own == Inexact::default() && !thread.contradicts;
+        if thread.arena.nodes.len() == 1 && is_clean {
             continue;
         }
         let root = if merged { 0 } else { builder.add_root() };
         let nodes_exact = builder.add(thread, &effect, root);
-        let thread_exact = nodes_exact && own == Inexact::default() && !thread.contradicts;
+        let thread_exact = nodes_exact && is_clean;
         inexact.merge(&own);
         exact &= thread_exact;
         if !merged {
@@ -143,6 +148,59 @@ pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads
     builder.finish((exact, inexact), all)
 }
 
+/// What unresolved stretches of a thread may hide, and why its figures are not exact.
+fn doubts_of(rules: &Rules, inlined: &Inlined, thread: &TreeThread) -> (Effect, Inexact) {
+    let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
+    let effect = thread.stretches.effect((&rules.methods, inlined), &shown);
+    let mut own = thread.inexact.clone();
+    own.merge(&effect.unresolved);
+    (effect, own)
+}
+
+/// Whether all figures of all threads are complete, and why not: as [`tree`] says it, in less
+/// memory.
+pub(super) fn exactness(rules: &Rules, inlined: &Inlined, threads: &[TreeThread]) -> (bool, Inexact) {
+    let (mut exact, mut inexact) = (true, Inexact::default());
+    for thread in threads {
+        let (effect, own) = doubts_of(rules, inlined, thread);
+        let is_clean = own == Inexact::default() && !thread.contradicts;
+        if thread.arena.nodes.len() == 1 && is_clean {
+            continue;
+        }
+        exact &= is_clean
+            && doubts(&thread.arena, &effect)
+                .all(|(id, doubt)| is_exact(&thread.arena, id, doubt, effect.limits.get(&id)));
+        inexact.merge(&own);
+    }
+    (exact, inexact)
+}
+
+/// For each node: whether a stretch of its frames may hide calls, and whether its figures may be
+/// too low because of something above it.
+fn doubts<'a>(arena: &'a Arena, effect: &'a Effect) -> impl Iterator<Item = (Id, (bool, bool))> + 'a {
+    let mut lossy = Vec::with_capacity(arena.nodes.len());
+    (0..).zip(&arena.nodes).map(move |(id, node)| {
+        let hidden = effect.callees.get(&node.parent).is_some_and(|callees| match node.tag {
+            Tag::Method => callees.contains(&node.method),
+            Tag::Silent | Tag::Library => true,
+            Tag::Root | Tag::Unknown | Tag::Orphans => false,
+        });
+        let above = id != ROOT && lossy[node.parent as usize];
+        let is_lossy = above || hidden || node.flags & LOSSY != 0;
+        lossy.push(is_lossy);
+        (id, (effect.callees.contains_key(&id), is_lossy))
+    })
+}
+
+/// Whether the figures of a node are complete.
+fn is_exact(arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) -> bool {
+    let node = arena.node(id);
+    let decoded = |t: &Tally| t.projected + t.recovered == 0;
+    let known = !matches!(node.tag, Tag::Unknown | Tag::Orphans | Tag::Silent);
+    let complete = !hides && !lossy && node.flags & LOWER == 0 && limits.is_none();
+    complete && known && decoded(&arena.invocations(id)) && decoded(&arena.bytecodes(id))
+}
+
 impl CallTreeBuilder<'_> {
     fn add_root(&mut self) -> Id {
         let label = self.labels.number(("(root)".to_owned(), String::new(), Tag::Root));
@@ -153,24 +211,15 @@ impl CallTreeBuilder<'_> {
     /// complete.
     fn add(&mut self, thread: &TreeThread, effect: &Effect, root: Id) -> bool {
         let arena = &thread.arena;
-        let (mut places, mut lossy) = (Vec::with_capacity(arena.nodes.len()), Vec::new());
+        let mut places = Vec::with_capacity(arena.nodes.len());
         let mut all_exact = true;
-        for (id, node) in (0..).zip(&arena.nodes) {
-            let hidden = effect.callees.get(&node.parent).is_some_and(|callees| match node.tag {
-                Tag::Method => callees.contains(&node.method),
-                Tag::Silent | Tag::Library => true,
-                Tag::Root | Tag::Unknown | Tag::Orphans => false,
-            });
-            let above = id != ROOT && lossy[node.parent as usize];
-            lossy.push(above || hidden || node.flags & LOSSY != 0);
+        for (id, doubt) in doubts(arena, effect) {
             let place = match id {
                 ROOT => root,
-                _ => self.place(arena, id, places[node.parent as usize]),
+                _ => self.place(arena, id, places[arena.node(id).parent as usize]),
             };
             places.push(place);
-            let sum = &mut self.sums[place as usize];
-            let hides = effect.callees.contains_key(&id);
-            all_exact &= sum.add(arena, id, (hides, lossy[id as usize]), effect.limits.get(&id));
+            all_exact &= self.sums[place as usize].add(arena, id, doubt, effect.limits.get(&id));
         }
         all_exact
     }
@@ -290,10 +339,7 @@ impl Sum {
     fn add(&mut self, arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) -> bool {
         let node = arena.node(id);
         let (invocations, bytecodes) = (arena.invocations(id), arena.bytecodes(id));
-        let decoded = |t: &Tally| t.projected + t.recovered == 0;
-        let known = !matches!(node.tag, Tag::Unknown | Tag::Orphans | Tag::Silent);
-        let complete = !hides && !lossy && node.flags & LOWER == 0 && limits.is_none();
-        let exact = complete && known && decoded(&invocations) && decoded(&bytecodes);
+        let exact = is_exact(arena, id, (hides, lossy), limits);
         self.exact &= exact;
         self.invocations.merge(&invocations);
         self.bytecodes.merge(&bytecodes);
