@@ -30,6 +30,7 @@ mod mutate;
 mod pages;
 mod passthrough;
 mod perf;
+mod profilers;
 mod programs;
 mod random;
 mod real_pt;

@@ -10,8 +10,8 @@ package jportal.profile;
  */
 public interface MIDFactory {
     /**
-     * The identifier of a method. Called once for each method, before the first node of it exists;
-     * live perhaps by several threads at a time. A method of a redefined class is another method.
+     * The identifier of a method. Called once for each method, before the first node of it exists, and
+     * never twice at the same time. A method of a redefined class is another method.
      *
      * @param className binary name of the class, such as {@code java.util.Map$Entry}
      * @param loader    type and name of the class loader; empty for the boot loader

@@ -102,7 +102,7 @@ impl Live<'_> {
     }
     /// The nodes with numbers from `first` on, in order: those that began to exist since there
     /// were `first` nodes.
-    pub fn nodes_from(&self, first: u32) -> impl Iterator<Item = NodeId> + use<> {
+    pub fn nodes_from(&self, first: u32) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (first..self.arena.nodes.len() as u32).map(NodeId)
     }
     /// The children of a node. Looks at all nodes.
