@@ -320,6 +320,57 @@ fn the_java_side_reads_its_format() {
     assert!(finished.text().starts_with("FormatTest: passed, "), "{}", finished.text());
 }
 
+/// Records the example E7.
+fn record_recursion(place: &Installation, mode: EngineMode, flags: &[&str]) -> RecordedRun {
+    let classes = place.programs.join("examples.jar").display().to_string();
+    let exact = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow"];
+    let flags = exact.iter().chain(flags).map(ToString::to_string).collect();
+    let plan = Plan { oracle: false, flags, ..Plan::new(mode) };
+    RecordedRun::command(place, &["-cp".into(), classes, "Rec".into()], &plan).expect("it can be recorded")
+}
+
+#[test]
+#[ignore = "a minute: four recordings, one of them compiled by C2; scripts/verify-all runs it"]
+fn reports_do_not_depend_on_the_tier() {
+    const TEST: &str = "reports_do_not_depend_on_the_tier";
+    const C2: [&str; 4] = [
+        "-Xcomp",
+        "-XX:-TieredCompilation",
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=compileonly,Rec::*",
+    ];
+    let Some(place) = place::installed(TEST) else { return };
+    let Some(jar) = replay_jar(TEST, &place) else { return };
+    let runs = [
+        (EngineMode::Interpreter, &[][..]),
+        (EngineMode::Interpreter, &[]),
+        (EngineMode::Interpreter, &[]),
+        (EngineMode::Tiered, &C2[..]),
+    ];
+    let mut first: Option<Written> = None;
+    for (mode, flags) in runs {
+        let recording = record_recursion(&place, mode, flags);
+        let agents = Agents::build(&place, &recording);
+        let classes = compile(&place, &jar, &agents.folder);
+        let profiled = Profiled { recording: &recording, agents: &agents, classes, program: Vec::new() };
+        let seen = profiled.replayed(10);
+        let first = first.get_or_insert_with(|| seen.clone());
+        same("tree", &seen.0, &first.0);
+        same("reports", &seen.1, &first.1);
+        let tier = recording.jportal(
+            &["report", "hot-methods", "--json"],
+            &recording.capture(),
+            &["--class", "Rec"],
+        );
+        let tiers = tier.unwrap().json().unwrap()["methods"][0]["tiers"].clone();
+        let by = if flags.is_empty() { "interpreter" } else { "c2" };
+        assert!(tiers[by].as_u64().is_some_and(|n| n > 10_000), "{by}: {tiers}");
+    }
+    // 14 KB of bytecodes, and a check point at each call.
+    let (tree, log) = first.expect("a run");
+    assert!(tree.contains("fib(I)I\n4 45") && reports(&log) > 700, "{} reports: {tree:.400}", reports(&log));
+}
+
 /// H2 sorts by identity hash, and its cache depends on the collector.
 const SAME_H2: [&str; 3] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2", "-Dh2.objectCache=false"];
 
@@ -347,7 +398,7 @@ fn a_profiler_sees_the_same_of_h2() {
         classes,
         program: [same_flags, arguments].concat(),
     };
-    for every in [1_000_000, i32::MAX as u32] {
+    for every in [10_000, 1_000_000, i32::MAX as u32] {
         let (tree, log) = profiled.compare(every);
         println!("every {every}: {} nodes, {} reports", tree.lines().count(), reports(&log));
     }

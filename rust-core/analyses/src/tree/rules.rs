@@ -88,13 +88,16 @@ impl Targets {
         targets
     }
     /// Of a target that the capture does not describe, the class decides: the method is
-    /// inherited. What `invokedynamic` calls first belongs to the library.
+    /// inherited. The methods of arrays are those of `Object`. What `invokedynamic` calls first
+    /// belongs to the library.
     fn contains(&self, target: &InvokeRef) -> bool {
         if target.class_name.is_empty() {
             return false;
         }
-        let key = [target.class_name.clone(), target.name.clone(), target.signature.clone()];
-        let of_class = || self.classes.get(&target.class_name).copied();
+        let is_array = target.class_name.starts_with('[');
+        let class = if is_array { "java/lang/Object".into() } else { target.class_name.clone() };
+        let of_class = || self.classes.get(&class).copied();
+        let key = [class.clone(), target.name.clone(), target.signature.clone()];
         self.methods.get(&key).copied().or_else(of_class).unwrap_or(true)
     }
 }

@@ -53,7 +53,7 @@ impl PeerStream {
     }
     fn signed(&mut self) -> i64 {
         let n = self.number();
-        if n % 2 == 0 { (n / 2) as i64 } else { -(n.div_ceil(2) as i64) }
+        if n.is_multiple_of(2) { (n / 2) as i64 } else { -(n.div_ceil(2) as i64) }
     }
     fn text(&mut self) -> String {
         let mut text = vec![0; self.number() as usize];
