@@ -14,7 +14,7 @@ pub(super) type Sums = BTreeMap<String, (i64, u64)>;
 
 /// What the process saw.
 #[derive(Default, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenByPeer {
     /// All reports of all threads.
     pub(super) sums: Sums,
     /// For each report the thread, what was added to it, and the granularity that it ended.
@@ -73,8 +73,8 @@ impl PeerStream {
 }
 
 /// Plays the process until the stream ends.
-pub(super) fn play(stream: UnixStream, seed: u64, fault: PeerFault) -> Seen {
-    let (mut stream, mut rng, mut seen) = (PeerStream(stream), Rng::with_seed(seed), Seen::default());
+pub(super) fn play(stream: UnixStream, seed: u64, fault: PeerFault) -> SeenByPeer {
+    let (mut stream, mut rng, mut seen) = (PeerStream(stream), Rng::with_seed(seed), SeenByPeer::default());
     let mut head = [0; 8];
     stream.0.read_exact(&mut head).unwrap();
     assert_eq!((&head, stream.number()), (b"JPREPLAY", 1));

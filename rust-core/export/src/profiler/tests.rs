@@ -12,7 +12,7 @@ use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::testing::{bytecode, enter_as, feed, gap, leave};
 use jportal_flow::{Entry, Event};
 
-use super::peer::{PeerFault, Seen, Sums, play};
+use super::peer::{PeerFault, SeenByPeer, Sums, play};
 use super::{RemoteProfiler, ReplayTotals, reason};
 use crate::Error;
 
@@ -55,7 +55,7 @@ fn replay(
     flows: &[Vec<Event>],
     seed: u64,
     fault: PeerFault,
-) -> (Seen, Result<ReplayTotals, Error>, TreeAnalysis) {
+) -> (SeenByPeer, Result<ReplayTotals, Error>, TreeAnalysis) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let process = std::thread::spawn(move || play(theirs, seed, fault));
     let tree = TreeAnalysis::new(methods(), Arc::default(), Options::default());
