@@ -7,8 +7,8 @@ asm_dir=${ASM_DIR:-/usr/share/java}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Makes $work/jportal-NAME.jar of the sources in $here/src and in other folders, and of ASM, which it
-# moves apart from an application's.
+# Makes $work/jportal-NAME.jar of the sources in $here/src and in other folders, and of ASM, which
+# it moves apart from an application's.
 agent_jar() {  # agent_jar NAME [FOLDER...]
   local jar name=$1 relocate=$root/tests/oracle-agent/build-src/Relocate.java
   shift

@@ -84,10 +84,10 @@ pub(crate) enum Command {
     /// Run a profiler in Java on what was recorded
     ///
     /// The profiler sees a call tree of each thread grow, and is called after as many bytecodes as
-    /// it asks for, as the exact profiler JP does in a running program. It runs in a java of its own.
-    /// If a tree is not exact, a warning says why, and the profiler gets the reason. Defaults are
-    /// those of a profiler that runs with the program: methods of the application, without native
-    /// ones.
+    /// it asks for, as the exact profiler JP does in a running program. It runs in a java of its
+    /// own. If a tree is not exact, a warning says why, and the profiler gets the reason. Defaults
+    /// are those of a profiler that runs with the program: methods of the application, without
+    /// native ones.
     Replay(ReplayArgs),
     /// Compare two captures, or two results in JSON; exit status 1 if they differ
     ///

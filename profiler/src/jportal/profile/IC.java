@@ -7,8 +7,8 @@ import java.util.Collection;
  * An invocation context: a method in its whole calling context, a node of a thread's call tree. It
  * counts what its activations do themselves, without their callees.
  *
- * <p>Only the thread of the tree changes the counters, and a profiler may read and reset them only in
- * {@link Profiler#report} for that thread. Callees are never removed.
+ * <p>Only the thread of the tree changes the counters, and a profiler may read and reset them only
+ * in {@link Profiler#report} for that thread. Callees are never removed.
  */
 public interface IC {
     /** The method; null for a root. */
@@ -17,7 +17,10 @@ public interface IC {
     /** The caller's node; null for a root. */
     IC caller();
 
-    /** Invocations since the last {@link #reset}. Less than 0 if one that counted before did not begin. */
+    /**
+     * Invocations since the last {@link #reset}. Less than 0 if one that counted before did not
+     * begin.
+     */
     long getInvoc();
 
     /** Bytecodes that began since the last {@link #reset}. */

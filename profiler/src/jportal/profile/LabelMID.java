@@ -4,9 +4,9 @@ package jportal.profile;
 import java.util.Objects;
 
 /**
- * Identifies nodes that stand for no method. They exist only in replays: frames whose callers are not
- * known, bytecodes of unknown methods, calls without a frame, frames of other classes that are folded
- * into one. A {@link MIDFactory} is not asked for them.
+ * Identifies nodes that stand for no method. They exist only in replays: frames whose callers are
+ * not known, bytecodes of unknown methods, calls without a frame, frames of other classes that are
+ * folded into one. A {@link MIDFactory} is not asked for them.
  */
 public final class LabelMID implements MID {
     private final String label;

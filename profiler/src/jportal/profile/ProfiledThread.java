@@ -2,8 +2,8 @@
 package jportal.profile;
 
 /**
- * A thread of the profiled program. In a replay it ended long ago, so that a profiler gets no {@link
- * Thread} as in JP.
+ * A thread of the profiled program. In a replay it ended long ago, so that a profiler gets no
+ * {@link Thread} as in JP.
  *
  * @param name   name of the Java thread: live when it was registered, in a replay its last one
  * @param javaId {@link Thread#getId}; 0 if unknown

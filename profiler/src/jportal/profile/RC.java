@@ -2,8 +2,8 @@
 package jportal.profile;
 
 /**
- * The root of a thread's call tree: the caller of whatever the virtual machine calls first. It has no
- * method, and nothing to count.
+ * The root of a thread's call tree: the caller of whatever the virtual machine calls first. It has
+ * no method, and nothing to count.
  */
 public interface RC extends IC {
     /** Whose tree it is. */

@@ -10,8 +10,9 @@ import jportal.profile.driver.GuardedProfiler;
 import jportal.profile.driver.ProfilerError;
 
 /**
- * The program that {@code jportal replay} starts. Its standard input is a socket on which the command
- * sends and this program answers, so that profilers have the standard output for themselves.
+ * The program that {@code jportal replay} starts. Its standard input is a socket on which the
+ * command sends and this program answers, so that profilers have the standard output for
+ * themselves.
  */
 public final class Main {
     private Main() {}

@@ -26,7 +26,7 @@ pub(super) struct SeenByPeer {
     pub(super) reason: String,
 }
 
-/// When the process does something else than to go on.
+/// What the process does otherwise than a working one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PeerFault {
     None,

@@ -16,8 +16,8 @@ import jportal.profile.Profiler;
 import jportal.profile.RC;
 
 /**
- * Writes, beside what TreeFile writes, a line for each report: the method on top, its depth, and what
- * was counted since the last report. Threads are told apart by their names.
+ * Writes, beside what TreeFile writes, a line for each report: the method on top, its depth, and
+ * what was counted since the last report. Threads are distinguished by their names.
  */
 public final class ReportLog implements Profiler {
     private final TreeFile tree = new TreeFile();
