@@ -22,7 +22,7 @@ type Counts = BTreeMap<String, u64>;
 /// The jar of the baselines, and a folder for their output.
 pub(crate) struct Agents {
     pub(crate) jar: PathBuf,
-    java: PathBuf,
+    pub(crate) java: PathBuf,
     pub(crate) classes: PathBuf,
     pub(crate) folder: PathBuf,
 }

@@ -41,8 +41,10 @@ fn compile(place: &Installation, jar: &Path, folder: &Path) -> PathBuf {
     let java = place.root.join("tests/tests/e2e/java/profilers");
     let mut command = Command::new(place.java.with_file_name("javac"));
     command.args(["-Xlint:all", "-Werror", "-cp"]).arg(jar).arg("-d").arg(&classes).arg(source);
-    let finished =
-        process::run(command.args([java.join("ReportLog.java"), java.join("Failing.java")]), LIMIT);
+    let finished = process::run(
+        command.args(["ReportLog", "Failing", "ByClass"].map(|name| java.join(format!("{name}.java")))),
+        LIMIT,
+    );
     let finished = finished.unwrap();
     assert!(finished.status.success(), "{}{}", finished.text(), finished.stderr);
     classes
@@ -80,22 +82,32 @@ impl Profiled<'_> {
 
     /// Runs the program with the agent, without the probe of number `fault`.
     fn live(&self, every: u32, fault: Option<u32>) -> Written {
-        let name = format!("live{fault:?}");
+        let fault = fault.map(|n| format!(",fault={n}")).unwrap_or_default();
+        self.live_with(every, &fault)
+    }
+
+    /// Runs the program with the agent and further arguments for it.
+    fn live_with(&self, every: u32, more: &str) -> Written {
+        let name = format!("live{}", more.replace([',', '='], "-"));
         let (tree, log, set) = self.properties(&name, every);
         let out = self.agents.folder.join(format!("{name}-{every}"));
-        let fault = fault.map(|n| format!(",fault={n}")).unwrap_or_default();
         let (jar, out, classes) = (self.agents.jar.display(), out.display(), self.classes.display());
         let agent =
-            format!("-javaagent:{jar}=mode=jp,out={out},profiler=ReportLog,classpath={classes}{fault}");
+            format!("-javaagent:{jar}=mode=jp,out={out},profiler=ReportLog,classpath={classes}{more}");
         self.agents.java(&[&[agent], &set[..], &self.program].concat());
         written(&tree, &log)
     }
 
     fn replayed(&self, every: u32) -> Written {
+        self.replayed_with(every, &[])
+    }
+
+    fn replayed_with(&self, every: u32, options: &[&str]) -> Written {
         let (tree, log, set) = self.properties("replayed", every);
         let classes = self.classes.display().to_string();
         let set = set.each_ref().map(String::as_str);
-        let arguments = [&["--profiler", "ReportLog", "--cp", &classes, "--"], &set[..]].concat();
+        let named = ["--profiler", "ReportLog", "--cp", &classes];
+        let arguments = [&named, options, &["--"], &set[..]].concat();
         let finished = self.recording.jportal(&["replay"], &self.recording.capture(), &arguments).unwrap();
         assert!(finished.status.success(), "{}", finished.stderr);
         assert!(
@@ -105,6 +117,27 @@ impl Profiled<'_> {
         );
         assert_eq!(finished.text(), "ReportLog has finished\n");
         written(&tree, &log)
+    }
+
+    /// A profiler that fails in the program does not end it; one that cannot be loaded does.
+    fn failures(&self) {
+        let run = |profiler: &str| {
+            let (jar, classes) = (self.agents.jar.display(), self.classes.display());
+            let out = self.agents.folder.join("failing").display().to_string();
+            let agent = format!("-javaagent:{jar}=mode=jp,out={out},profiler={profiler},classpath={classes}");
+            let mut command = Command::new(&self.agents.java);
+            command.args([&agent, "-Dhow=throws"]).args(&self.program);
+            process::run(&mut command, LIMIT).unwrap()
+        };
+        let failing = run("Failing");
+        assert!(failing.status.success() && failing.text().starts_with("5\n396\n"), "{}", failing.stderr);
+        let said =
+            "the profiler is not called any more: Failing.report threw java.lang.IllegalStateException";
+        assert_eq!(failing.stderr.matches(said).count(), 1, "{}", failing.stderr);
+        let unknown = run("Nothing");
+        assert!(!unknown.status.success() && !unknown.text().contains("396"), "{}", unknown.text());
+        let said = "profiler=Nothing: there is no class Nothing on the class path";
+        assert!(unknown.stderr.contains(said), "{}", unknown.stderr);
     }
 
     /// Compares at a granularity. Returns what was written in both cases.
@@ -170,6 +203,17 @@ fn a_profiler_sees_live_what_it_sees_in_a_replay() {
     let finished = recording.jportal(&["report", "call-tree"], &recording.capture(), &report).unwrap();
     same("report call-tree", &tree_lines(&finished.json().unwrap()), tree);
     assert!(tree.contains("\n10 445     Foo.g(I)V\n55 55      Foo.h()V\n"), "{tree:.600}");
+
+    let by_class = profiled.replayed_with(10, &["--mid-factory", "ByClass"]);
+    let live = profiled.live_with(10, ",mid-factory=ByClass");
+    same("tree by class", &by_class.0, &live.0);
+    same("reports by class", &by_class.1, &live.1);
+    assert!(
+        by_class.0.contains("Foo\n") && by_class.0.lines().count() < tree.lines().count(),
+        "{}",
+        by_class.0
+    );
+    profiled.failures();
 
     let (faulty_tree, faulty_log) = profiled.live(1, Some(FAULT));
     assert!(faulty_tree != *tree && faulty_log != *log, "a probe that is left out is not seen");
