@@ -185,7 +185,9 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
 /// The sources in other languages than Rust.
 fn other_sources(root: &Path) -> Result<Vec<(PathBuf, Language)>> {
     let mut files = Vec::new();
-    for folder in ["hotspot-patches", "rust-core", "tests", "jtreg", "jdk-build", "scripts", ".ci"] {
+    for folder in
+        ["hotspot-patches", "rust-core", "tests", "profiler", "jtreg", "jdk-build", "scripts", ".ci"]
+    {
         if root.join(folder).exists() {
             walk(&root.join(folder), &mut files)?;
         }

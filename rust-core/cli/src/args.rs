@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 mod export;
+mod replay;
 mod report;
 mod tree;
 
@@ -17,6 +18,7 @@ pub(crate) use export::{
     CoverageFileArgs, DiffArgs, ExportCommand, FactsFormat, FirefoxArgs, GraphArgs, ParquetArgs,
     PerfDataArgs, PerfettoArgs, ProfileArgs, StackWeight, StaticArgs, TimelineArgs, TreeFileArgs, ViewArgs,
 };
+pub(crate) use replay::ReplayArgs;
 pub(crate) use report::{
     BlocksArgs, CommonArgs, CoverageArgs, JitArgs, JitList, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs,
     ReportCommand, ScopeArgs, SplitArgs, TopArgs,
@@ -79,6 +81,14 @@ pub(crate) enum Command {
     Report(ReportCommand),
     /// Show a capture as one page of HTML
     View(ViewArgs),
+    /// Run a profiler in Java on what was recorded
+    ///
+    /// The profiler sees a call tree of each thread grow, and is called after as many bytecodes as
+    /// it asks for, as the exact profiler JP does in a running program. It runs in a java of its
+    /// own. If a tree is not exact, a warning says why, and the profiler gets the reason. Defaults
+    /// are those of a profiler that runs with the program: methods of the application, without
+    /// native ones.
+    Replay(ReplayArgs),
     /// Compare two captures, or two results in JSON; exit status 1 if they differ
     ///
     /// Each of the two is a capture, or a result that `jportal report call-tree`, `hot-methods`,

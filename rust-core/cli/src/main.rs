@@ -25,6 +25,7 @@ mod presence;
 mod print;
 mod progress;
 mod range;
+mod replay;
 mod report;
 mod run;
 mod sections;
@@ -80,7 +81,8 @@ fn main() -> ExitCode {
     };
     messages::set_up(&cli);
     // `run` must end as the traced program ends, even if no one reads our messages any more.
-    if !matches!(cli.command, Command::Record(_)) {
+    // `replay` writes to a profiler, and reports how it ended.
+    if !matches!(cli.command, Command::Record(_) | Command::Replay(_)) {
         sys::die_of_broken_pipes();
     }
     let result = match &cli.command {
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Accuracy(a) => accuracy::accuracy(a),
         Command::Degrade(a) => degrade::degrade(a),
         Command::View(a) => view::view(a),
+        Command::Replay(a) => replay::replay(a),
         Command::Diff(a) => diff::diff(a),
         Command::Validate(ValidateCommand::DebugInfo(a)) => validate::debug_info(a),
         Command::Validate(ValidateCommand::Stacks(a)) => validate::stacks(a),

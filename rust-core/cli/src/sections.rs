@@ -9,7 +9,7 @@ use crate::args::Command;
 /// The sections with their commands.
 pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
     ("Record", &["record", "doctor"]),
-    ("Look", &["info", "print", "report", "view"]),
+    ("Look", &["info", "print", "report", "view", "replay"]),
     ("Compare", &["diff"]),
     ("Validate the JVM", &["validate"]),
     ("Exchange", &["export", "import"]),

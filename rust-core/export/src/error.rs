@@ -74,6 +74,29 @@ pub enum Error {
         /// Number of blocks per method that the format can hold.
         limit: u64,
     },
+    /// A profiler in another process cannot be loaded, or has failed. The text is its own.
+    #[error("{0}")]
+    Profiler(String),
+    /// The process of a profiler has ended, or closed its stream.
+    #[error("the profiler's process ended before the replay was complete")]
+    ProfilerGone,
+    /// The stream to a profiler's process failed.
+    #[error("the stream to the profiler's process: {0}")]
+    ProfilerStream(io::Error),
+    /// A profiler's process does not keep to the format.
+    #[error("the profiler's process sent {0}")]
+    ProfilerAnswer(String),
+    /// A profiler's process speaks another version of the format.
+    #[error(
+        "jportal-replay.jar has version {found} of the format of replays, and this command version \
+         {wanted}: use the jar that was built with the command"
+    )]
+    ProfilerVersion {
+        /// The version of the jar.
+        found: u64,
+        /// The version of this crate.
+        wanted: u64,
+    },
     /// A Parquet file cannot be written.
     #[error("cannot write the Parquet file: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),

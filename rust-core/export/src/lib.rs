@@ -12,6 +12,7 @@ pub mod coverage;
 mod error;
 pub mod facts;
 pub mod profile;
+pub mod profiler;
 pub mod table;
 pub mod timeline;
 pub mod view;

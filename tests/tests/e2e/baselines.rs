@@ -20,15 +20,15 @@ const ALL: &str = "1000000000";
 type Counts = BTreeMap<String, u64>;
 
 /// The jar of the baselines, and a folder for their output.
-struct Agents {
-    jar: PathBuf,
-    java: PathBuf,
-    classes: PathBuf,
-    folder: PathBuf,
+pub(crate) struct Agents {
+    pub(crate) jar: PathBuf,
+    pub(crate) java: PathBuf,
+    pub(crate) classes: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Agents {
-    fn build(place: &Installation, recording: &RecordedRun) -> Self {
+    pub(crate) fn build(place: &Installation, recording: &RecordedRun) -> Self {
         Self::build_in(place, recording.file("baselines"))
     }
 
@@ -40,7 +40,7 @@ impl Agents {
         Self { jar: folder.join("jportal-baselines.jar"), java: place.java.clone(), classes, folder }
     }
 
-    fn java(&self, arguments: &[String]) -> String {
+    pub(crate) fn java(&self, arguments: &[String]) -> String {
         let mut command = Command::new(&self.java);
         let finished = process::run(command.arg("-XX:TieredStopAtLevel=1").args(arguments), LIMIT).unwrap();
         assert!(finished.status.success(), "{arguments:?}: {}", finished.stderr);
@@ -74,7 +74,8 @@ impl Agents {
     }
 }
 
-fn record(place: &Installation) -> RecordedRun {
+/// The examples, interpreted.
+pub(crate) fn record(place: &Installation) -> RecordedRun {
     let classes = place.programs.join("examples.jar").display().to_string();
     let plan = Plan { oracle: false, ..Plan::new(EngineMode::Interpreter) };
     let recording = RecordedRun::command(place, &["-cp".into(), classes, "All".into()], &plan);

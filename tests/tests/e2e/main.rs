@@ -31,6 +31,7 @@ mod mutate;
 mod pages;
 mod passthrough;
 mod perf;
+mod profilers;
 mod programs;
 mod random;
 mod real_pt;

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
 use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId, Tid, Tsc};
 
-use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, LOSSY, LOWER, NO_SITE, ROOT, Tag};
+use super::arena::{Arena, FROM_JAVA, FROM_VM, Id, LOSSY, LOWER, NO_SITE, Node, ROOT, Tag};
 use super::open::{Effect, Shown};
 use super::options::{Counting, Hide};
 use super::report::{BucketTree, CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
@@ -57,8 +58,8 @@ impl<'a> Labels<'a> {
     fn of(&mut self, arena: &Arena, id: Id) -> u32 {
         let node = arena.node(id);
         if node.tag != Tag::Method {
-            let label = self.other(node.tag, node.method, node.site);
-            return self.number(label);
+            let label = other(&self.rules.methods, self.naming, node);
+            return self.number((label.into(), "".into(), node.tag));
         }
         if let Some(known) = self.of_methods.get(&node.method) {
             return *known;
@@ -68,24 +69,6 @@ impl<'a> Labels<'a> {
         let number = self.number((text.into(), name.loader.into(), Tag::Method));
         self.of_methods.insert(node.method, number);
         number
-    }
-    fn other(&self, tag: Tag, method: MethodId, site: u16) -> Label {
-        let text = match tag {
-            Tag::Root | Tag::Method => "(root)".to_owned(),
-            Tag::Unknown => "(unknown)".to_owned(),
-            Tag::Orphans => "(orphans)".to_owned(),
-            Tag::Library => "(library)".to_owned(),
-            Tag::Silent => self.silent(method, site),
-        };
-        (text.into(), "".into(), tag)
-    }
-    fn silent(&self, method: MethodId, site: u16) -> String {
-        let target = self.rules.methods.get(method).and_then(|m| m.invoke_at(Bci(site)));
-        let Some(target) = target else { return "(intrinsic) (unknown)".to_owned() };
-        let class = target.class_name.replace('/', ".");
-        let class = if self.naming.stable { stable(&class).into_owned() } else { class };
-        let dot = if class.is_empty() { "" } else { "." };
-        format!("(intrinsic) {class}{dot}{}{}", target.name, target.signature)
     }
     fn number(&mut self, label: Label) -> u32 {
         let next = self.all.len() as u32;
@@ -102,6 +85,30 @@ impl<'a> Labels<'a> {
         (0..).zip(order).for_each(|(rank, n)| ranks[n as usize] = rank);
         ranks
     }
+}
+
+/// What a node is called that stands for no method.
+pub(super) fn label(methods: &MethodTable, node: &Node) -> String {
+    other(methods, Naming::default(), node)
+}
+
+fn other(methods: &MethodTable, naming: Naming, node: &Node) -> String {
+    match node.tag {
+        Tag::Root | Tag::Method => "(root)".to_owned(),
+        Tag::Unknown => "(unknown)".to_owned(),
+        Tag::Orphans => "(orphans)".to_owned(),
+        Tag::Library => "(library)".to_owned(),
+        Tag::Silent => silent(methods, naming, (node.method, node.site)),
+    }
+}
+
+fn silent(methods: &MethodTable, naming: Naming, (method, site): (MethodId, u16)) -> String {
+    let target = methods.get(method).and_then(|m| m.invoke_at(Bci(site)));
+    let Some(target) = target else { return "(intrinsic) (unknown)".to_owned() };
+    let class = target.class_name.replace('/', ".");
+    let class = if naming.stable { stable(&class).into_owned() } else { class };
+    let dot = if class.is_empty() { "" } else { "." };
+    format!("(intrinsic) {class}{dot}{}{}", target.name, target.signature)
 }
 
 struct CallTreeBuilder<'a> {
@@ -191,9 +198,8 @@ pub(super) struct Numbered {
 pub(super) fn tree(rules: &Rules, (inlined, naming): (&Inlined, Naming), threads: &[TreeThread]) -> Numbered {
     let labels = Labels::new(rules, naming);
     let mut builder = CallTreeBuilder { rules, labels, sums: Vec::new(), index: HashMap::new() };
-    let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
-    let effect = |t: &TreeThread| t.stretches.effect((&rules.methods, inlined), &shown);
-    let mut known: Vec<(&TreeThread, Effect)> = threads.iter().map(|t| (t, effect(t))).collect();
+    let mut known: Vec<(&TreeThread, Effect)> =
+        threads.iter().map(|t| (t, effect_of(rules, inlined, t))).collect();
     known.retain(|(t, effect)| {
         t.arena.nodes.len() > 1 || !t.flaws.are_none() || effect.unresolved != Inexact::default()
     });
@@ -237,6 +243,57 @@ struct TreeFacts {
     is_something: bool,
 }
 
+/// What unresolved stretches of a thread may hide.
+fn effect_of(rules: &Rules, inlined: &Inlined, thread: &TreeThread) -> Effect {
+    let shown = Shown { scope: &rules.scope, spliced: rules.options.hide == Hide::Splice };
+    thread.stretches.effect((&rules.methods, inlined), &shown)
+}
+
+/// Whether all figures of all threads are complete, and why not: as [`tree`] says it of trees that
+/// are not split, in less memory.
+pub(super) fn exactness(rules: &Rules, inlined: &Inlined, threads: &[TreeThread]) -> (bool, Inexact) {
+    let (mut exact, mut inexact) = (true, Inexact::default());
+    for thread in threads {
+        let effect = effect_of(rules, inlined, thread);
+        let is_clean = thread.flaws.are_none() && effect.unresolved == Inexact::default();
+        if thread.arena.nodes.len() == 1 && is_clean {
+            continue;
+        }
+        exact &= is_clean
+            && doubts(&thread.arena, &effect)
+                .all(|(id, doubt)| is_exact(&thread.arena, id, doubt, effect.limits.get(&id)));
+        inexact.merge(&thread.flaws.inexact);
+        inexact.merge(&effect.unresolved);
+    }
+    (exact, inexact)
+}
+
+/// For each node: whether a stretch of its frames may hide calls, and whether its figures may be
+/// too low because of something above it.
+fn doubts<'a>(arena: &'a Arena, effect: &'a Effect) -> impl Iterator<Item = (Id, (bool, bool))> + 'a {
+    let mut lossy = Vec::with_capacity(arena.nodes.len());
+    (0..).zip(&arena.nodes).map(move |(id, node)| {
+        let hidden = effect.callees.get(&node.parent).is_some_and(|callees| match node.tag {
+            Tag::Method => callees.contains(&node.method),
+            Tag::Silent | Tag::Library => true,
+            Tag::Root | Tag::Unknown | Tag::Orphans => false,
+        });
+        let above = node.tag != Tag::Root && lossy[node.parent as usize];
+        let is_lossy = above || hidden || node.flags & LOSSY != 0;
+        lossy.push(is_lossy);
+        (id, (effect.callees.contains_key(&id), is_lossy))
+    })
+}
+
+/// Whether the figures of a node are complete.
+fn is_exact(arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) -> bool {
+    let node = arena.node(id);
+    let decoded = |t: &Tally| t.projected + t.recovered == 0;
+    let known = !matches!(node.tag, Tag::Unknown | Tag::Orphans | Tag::Silent);
+    let complete = !hides && !lossy && node.flags & LOWER == 0 && limits.is_none();
+    complete && known && decoded(&arena.invocations(id)) && decoded(&arena.bytecodes(id))
+}
+
 impl CallTreeBuilder<'_> {
     fn add_root(&mut self) -> Id {
         let label = self.labels.number(("(root)".into(), "".into(), Tag::Root));
@@ -247,24 +304,15 @@ impl CallTreeBuilder<'_> {
     /// place of each.
     fn add(&mut self, thread: &TreeThread, effect: &Effect, root: impl Fn(Id) -> Id) -> Vec<Id> {
         let arena = &thread.arena;
-        let (mut places, mut lossy) = (Vec::with_capacity(arena.nodes.len()), Vec::new());
-        for (id, node) in (0..).zip(&arena.nodes) {
-            let hidden = effect.callees.get(&node.parent).is_some_and(|callees| match node.tag {
-                Tag::Method => callees.contains(&node.method),
-                Tag::Silent | Tag::Library => true,
-                Tag::Root | Tag::Unknown | Tag::Orphans => false,
-            });
-            let is_root = node.tag == Tag::Root;
-            let above = !is_root && lossy[node.parent as usize];
-            lossy.push(above || hidden || node.flags & LOSSY != 0);
-            let place = match is_root {
+        let mut places = Vec::with_capacity(arena.nodes.len());
+        for (id, doubt) in doubts(arena, effect) {
+            let node = arena.node(id);
+            let place = match node.tag == Tag::Root {
                 true => root(id),
                 false => self.place(arena, id, places[node.parent as usize]),
             };
             places.push(place);
-            let sum = &mut self.sums[place as usize];
-            let hides = effect.callees.contains_key(&id);
-            sum.add(arena, id, (hides, lossy[id as usize]), effect.limits.get(&id));
+            self.sums[place as usize].add(arena, id, doubt, effect.limits.get(&id));
         }
         places
     }
@@ -406,10 +454,7 @@ impl Sum {
     fn add(&mut self, arena: &Arena, id: Id, (hides, lossy): (bool, bool), limits: Option<&Limits>) {
         let node = arena.node(id);
         let (invocations, bytecodes) = (arena.invocations(id), arena.bytecodes(id));
-        let decoded = |t: &Tally| t.projected + t.recovered == 0;
-        let known = !matches!(node.tag, Tag::Unknown | Tag::Orphans | Tag::Silent);
-        let complete = !hides && !lossy && node.flags & LOWER == 0 && limits.is_none();
-        let exact = complete && known && decoded(&invocations) && decoded(&bytecodes);
+        let exact = is_exact(arena, id, (hides, lossy), limits);
         self.exact &= exact;
         self.invocations.merge(&invocations);
         self.bytecodes.merge(&bytecodes);

@@ -70,7 +70,7 @@ use self::rules::Rules;
 use self::walk::Hook;
 use crate::buckets::BucketMethods;
 use crate::execution::OnCore;
-use crate::hidden::Inlined;
+use crate::hidden::{Inexact, Inlined};
 use crate::names::Naming;
 
 pub use check::BadTree;
@@ -163,6 +163,15 @@ impl TreeAnalysis {
     fn numbered(&self) -> Result<Numbered, TooManyNodes> {
         self.check()?;
         Ok(build::tree(&self.rules, (&self.inlined, self.naming), &self.threads))
+    }
+    /// Whether all figures of all threads are exact, and why not: what [`TreeAnalysis::tree`]
+    /// says of the same threads, without building the result.
+    ///
+    /// # Errors
+    /// As [`TreeAnalysis::tree`].
+    pub fn exactness(&self) -> Result<(bool, Inexact), TooManyNodes> {
+        self.check()?;
+        Ok(build::exactness(&self.rules, &self.inlined, &self.threads))
     }
     /// Number of blocks that an exception left after a bytecode that throws none, so after an
     /// asynchronous exception. Expected to be 0: only such exceptions make the precise count of

@@ -388,3 +388,55 @@ fn reports_come_at_check_points() {
     let again: Vec<Event> = begun.chain([replaced, back, round[1].clone()]).collect();
     assert_eq!(replayed(&methods, &again, 1).2, 1, "at the end only");
 }
+
+/// Notes the bytecodes of the tree at each report, and has enough after some.
+struct FewReports {
+    most: usize,
+    seen: Mutex<Vec<u64>>,
+    registered: Mutex<u32>,
+}
+
+impl Profiler for FewReports {
+    type Thread = ();
+
+    fn register(&self, _: &ThreadInfo, tree: &mut Live<'_>) -> ((), u32) {
+        assert_eq!(tree.nodes_from(1).count(), 0);
+        *self.registered.lock().unwrap() += 1;
+        ((), 1)
+    }
+    fn report(&self, _: &mut (), tree: &mut Live<'_>, _: NodeId) -> u32 {
+        let all = tree.nodes_from(0).map(|node| tree.counts(node).bytecodes).sum();
+        self.seen.lock().unwrap().push(all);
+        1
+    }
+    fn end(&mut self, (): ()) {}
+    fn has_enough(&self) -> bool {
+        self.seen.lock().unwrap().len() >= self.most
+    }
+}
+
+fn few_reports(events: &[Event], most: usize, library: bool) -> (u32, Vec<u64>) {
+    let options = Options { hide: Hide::Splice, ..Options::default() };
+    let tree = TreeAnalysis::new(methods(), Arc::default(), options)
+        .within(|m| crate::select::is_application(m) != library);
+    let profiler = FewReports { most, seen: Mutex::default(), registered: Mutex::default() };
+    let mut replay = Replay::new(tree, profiler);
+    feed(&mut replay, 1, events);
+    let profiler = replay.finish().0;
+    (profiler.registered.into_inner().unwrap(), profiler.seen.into_inner().unwrap())
+}
+
+#[test]
+fn a_thread_is_registered_when_its_first_node_appears() {
+    // The library's method calls g, which loops.
+    let library = [crate::testing::enter_as(3, Entry::Upcall), crate::testing::bytecode(3, 0)];
+    assert_eq!(few_reports(&library, 9, false), (0, vec![]), "no frame has a node");
+    // The counter is 1 when the first method begins, and nothing is a check point afterwards.
+    assert_eq!(few_reports(&library, 9, true), (1, vec![1]), "at the end only");
+    let round = [0, 1, 4, 5].map(|b| crate::testing::bytecode(1, b));
+    let called = [vec![crate::testing::enter_as(1, Entry::Call)], vec![round.to_vec(); 5].concat()].concat();
+    let both = [library.to_vec(), called].concat();
+    assert_eq!(few_reports(&both, 99, false), (1, vec![4, 8, 12, 16, 20]), "only bytecodes of g count");
+    // Events come in batches of three. The last report comes in any case.
+    assert_eq!(few_reports(&both, 2, false), (1, vec![4, 8, 8 + 1]), "two are enough");
+}

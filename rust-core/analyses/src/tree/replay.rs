@@ -15,10 +15,13 @@
 use std::ops::ControlFlow;
 
 use jportal_bytecode::Method;
-use jportal_flow::{Analysis, Enough, Event, EventKind, ThreadInfo};
+use jportal_flow::{Analysis, Enough, Event, EventKind, Orphan, ThreadInfo};
+use jportal_units::MethodId;
 
 use super::TreeAnalysis;
 use super::arena::{Arena, Id, ROOT, Tag};
+use super::build;
+use super::options::FrameRole;
 use super::report::Kind;
 use super::rules::Rules;
 use super::walk::{Hook, TreeThread};
@@ -30,6 +33,10 @@ pub struct NodeId(u32);
 impl NodeId {
     pub(super) const fn index(self) -> usize {
         self.0 as usize
+    }
+    /// The number: 0 for the root. A parent's number is smaller than those of its children.
+    pub const fn get(self) -> u32 {
+        self.0
     }
 }
 
@@ -83,8 +90,23 @@ impl Live<'_> {
     }
     /// The node's method; `None` for nodes of other kinds than [`Kind::Call`].
     pub fn method(&self, node: NodeId) -> Option<&Method> {
+        self.rules.methods.get(self.method_id(node)?)
+    }
+    /// The number of the node's method, which may be one that was never described; `None` for
+    /// nodes of other kinds than [`Kind::Call`].
+    pub fn method_id(&self, node: NodeId) -> Option<MethodId> {
         let node = self.arena.node(node.0);
-        self.rules.methods.get(node.method).filter(|_| node.tag == Tag::Method)
+        (node.tag == Tag::Method).then_some(node.method)
+    }
+    /// The text that reports show for a node that has no method, such as `(unknown)`.
+    pub fn label(&self, node: NodeId) -> String {
+        let node = self.arena.node(node.0);
+        build::label(&self.rules.methods, node)
+    }
+    /// The nodes with numbers from `first` on, in order: those that began to exist since there
+    /// were `first` nodes.
+    pub fn nodes_from(&self, first: u32) -> impl ExactSizeIterator<Item = NodeId> + use<> {
+        (first..self.arena.nodes.len() as u32).map(NodeId)
     }
     /// The children of a node. Looks at all nodes.
     pub fn callees(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
@@ -132,8 +154,8 @@ pub trait Profiler: Send + Sync + 'static {
     /// What the profiler keeps of one thread.
     type Thread: Send + 'static;
 
-    /// The first Java frame of a thread appears. Returns the state and after how many bytecodes
-    /// to report, where 0 counts as 1.
+    /// The first frame of a thread that has a node appears. Returns the state and after how many
+    /// bytecodes to report, where 0 counts as 1.
     fn register(&self, thread: &ThreadInfo, tree: &mut Live<'_>) -> (Self::Thread, u32);
 
     /// The number of bytecodes has been reached, or the thread has ended. `at` is the node of the
@@ -142,6 +164,12 @@ pub trait Profiler: Send + Sync + 'static {
 
     /// A thread has ended, after its last report.
     fn end(&mut self, own: Self::Thread);
+
+    /// Whether the profiler needs nothing more of any thread. The answer `true` is final. The
+    /// decode may end early; the last reports come all the same.
+    fn has_enough(&self) -> bool {
+        false
+    }
 }
 
 /// Builds call trees, and calls a profiler meanwhile.
@@ -166,7 +194,7 @@ impl<P: Profiler> Replay<P> {
 #[derive(Debug)]
 pub struct ReplayThread<T> {
     tree: TreeThread,
-    /// Set when the first Java frame appeared.
+    /// Set when the first frame with a node appeared.
     own: Option<T>,
     /// Bytecodes until the next report.
     left: i64,
@@ -204,8 +232,11 @@ impl<P: Profiler> Analysis for Replay<P> {
         let rules = &self.tree.rules;
         let ReplayThread { tree, own, left, bases } = thread;
         let mut events = events;
+        if self.profiler.has_enough() {
+            return ControlFlow::Break(Enough::OfAll);
+        }
         if own.is_none() {
-            let first = events.iter().position(|e| is_of_java(&e.kind)).unwrap_or(events.len());
+            let first = events.iter().position(|e| has_node(rules, &e.kind)).unwrap_or(events.len());
             self.tree.process(tree, &events[..first], &mut ())?;
             events = &events[first..];
         }
@@ -229,7 +260,15 @@ impl<P: Profiler> Analysis for Replay<P> {
     }
 }
 
-/// Whether the event is one of a frame.
-const fn is_of_java(kind: &EventKind) -> bool {
-    !matches!(kind, EventKind::Time(_) | EventKind::Gap(_) | EventKind::Code(_))
+/// Whether the event is one of a frame, or of an orphan, that has a node.
+fn has_node(rules: &Rules, kind: &EventKind) -> bool {
+    match *kind {
+        EventKind::Enter { method, tier, .. }
+        | EventKind::Bytecode { method, tier, .. }
+        | EventKind::Run { method, tier, .. } => {
+            rules.scope.place(&rules.options, method, tier) != FrameRole::Transparent
+        }
+        EventKind::Orphan(Orphan::Bytecode { .. }) => true,
+        _ => false,
+    }
 }

@@ -221,6 +221,26 @@ fn silent_calls_in_runs_are_leaves_by_name() {
 }
 
 #[test]
+fn a_silent_call_of_an_array_is_one_of_the_library() {
+    // `clone` of an array is a method of Object, of which the capture may describe another one.
+    let caller = |class, name| {
+        let invokes = Box::new([calls(0, class, name)]);
+        Method { invokes, ..method("a/B", "f", &[182, 0, 1, 177]) }
+    };
+    let events = [up(0), bytecode(0, 0), bytecode(0, 3), leave(0)];
+    let splice = Options { hide: Hide::Splice, ..Options::default() };
+    for (class, name, silent) in
+        [("[J", "clone", 0), ("[La/B;", "clone", 0), ("[[I", "getClass", 0), ("a/Unknown", "clone", 1)]
+    {
+        let methods = table(vec![caller(class, name), method("java/lang/Object", "clone", &[177])]);
+        let tree = tree_of(&methods, &events, splice);
+        assert_eq!((tree.inexact.silent_calls, tree.exact), (silent, silent == 0), "{class}.{name}");
+        let all = tree_of(&methods, &events, Options::default());
+        assert_eq!(all.inexact.silent_calls, 1, "the call is shown if all methods are: {class}.{name}");
+    }
+}
+
+#[test]
 fn unresolved_stretches_are_bounds() {
     let tree = show(&and(&[bytecode(0, 1), unresolved(0, 1, Some(9), 0), bytecode(0, 9), leave(0)]));
     assert_eq!(lines(&tree), ["a.B.g 1/2", " a.B.f ≥ 1/3"]);

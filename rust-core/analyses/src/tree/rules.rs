@@ -97,12 +97,12 @@ impl Targets {
         targets
     }
     /// Of a target that the capture does not describe, the class decides: the method is
-    /// inherited. What `invokedynamic` calls first belongs to the library.
+    /// inherited. The methods of arrays are those of `Object` (JLS 10.7). What `invokedynamic`
+    /// calls first belongs to the library.
     fn contains(&self, target: &InvokeRef) -> bool {
         if target.class_name.is_empty() {
             return false;
         }
-        // The methods of arrays are those of their superclass (JLS 10.7).
         let array = target.class_name.starts_with('[');
         let class = if array { OBJECT.into() } else { target.class_name.clone() };
         let key = [class, target.name.clone(), target.signature.clone()];

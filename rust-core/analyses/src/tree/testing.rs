@@ -190,7 +190,9 @@ pub(super) fn tree_of(methods: &Arc<MethodTable>, events: &[Event], options: Opt
             analysis = analysis.within(is_application);
         }
         feed(&mut analysis, 7, events);
-        analysis.tree().unwrap()
+        let tree = analysis.tree().unwrap();
+        assert_eq!(analysis.exactness().unwrap(), (tree.exact, tree.inexact.clone()));
+        tree
     };
     let single = tree(events);
     assert_eq!(tree(&in_runs(methods, events)), single);

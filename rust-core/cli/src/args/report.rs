@@ -72,8 +72,8 @@ pub(crate) struct NamingArgs {
 /// Which classes and methods.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScopeArgs {
-    /// Which classes; default: app for coverage, blocks, paths, polymorphism, latency and call
-    /// traces, otherwise all
+    /// Which classes; default: app for coverage, blocks, paths, polymorphism, latency, call traces
+    /// and replays, otherwise all
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
     /// Only these classes or methods; may be repeated

@@ -133,23 +133,41 @@ impl TreeArgs {
                 Counting::Default => tree::Counting::Default,
                 Counting::Both => tree::Counting::Both,
             },
-            upcalls: match self.upcalls {
-                Upcalls::Nested => tree::Upcalls::Nested,
-                Upcalls::Root => tree::Upcalls::Root,
-            },
-            natives: match self.native {
-                Natives::Show => tree::Natives::Show,
-                Natives::None => tree::Natives::None,
-            },
-            hide: match self.hide.unwrap_or(default) {
-                Hide::Splice => tree::Hide::Splice,
-                Hide::Fold => tree::Hide::Fold,
-                Hide::Show => tree::Hide::Show,
-            },
+            upcalls: self.upcalls.into(),
+            natives: self.native.into(),
+            hide: self.hide.unwrap_or(default).into(),
             sites: self.sites,
             fold_recursion: self.fold_recursion,
             merged: self.merge,
             max_nodes: self.max_nodes,
+        }
+    }
+}
+
+impl From<Upcalls> for tree::Upcalls {
+    fn from(upcalls: Upcalls) -> Self {
+        match upcalls {
+            Upcalls::Nested => Self::Nested,
+            Upcalls::Root => Self::Root,
+        }
+    }
+}
+
+impl From<Natives> for tree::Natives {
+    fn from(natives: Natives) -> Self {
+        match natives {
+            Natives::Show => Self::Show,
+            Natives::None => Self::None,
+        }
+    }
+}
+
+impl From<Hide> for tree::Hide {
+    fn from(hide: Hide) -> Self {
+        match hide {
+            Hide::Splice => Self::Splice,
+            Hide::Fold => Self::Fold,
+            Hide::Show => Self::Show,
         }
     }
 }

@@ -45,8 +45,7 @@ fn series(args: &TreeReportArgs, every: u32, subject: &Subject) -> Result<Comman
         put_csv(|to| series.rows(|row| to.serialize(row)))?;
         return Ok(CommandOutcome::Done);
     }
-    let text = if common.decode.format.is_for_programs() { String::new() } else { series.text() };
-    show(common, SERIES, &series, &text, &subject.capture, &answer)
+    show(common, SERIES, &series, || series.text(), &subject.capture, &answer)
 }
 
 /// Builds the tree that the arguments describe.

@@ -19,6 +19,9 @@ const JAVA_HOME: &str = "JPORTAL_JAVA_HOME";
 /// The environment variable with the path of the plugin.
 const PLUGIN: &str = "JPORTAL_EMULATOR";
 const PLUGIN_FILE: &str = "libjportal_emulator.so";
+/// The environment variable with the path of the jar that replays.
+const REPLAY: &str = "JPORTAL_REPLAY_JAR";
+const REPLAY_FILE: &str = "jportal-replay.jar";
 
 /// Whether kernel and CPU offer Intel PT.
 pub(crate) fn has_intel_pt() -> bool {
@@ -126,14 +129,48 @@ pub(crate) fn plugin() -> Result<PathBuf> {
         let found = Path::new(&path).canonicalize();
         return found.with_context(|| format!("{PLUGIN}={}", path.display()));
     }
+    installed(PLUGIN_FILE)?.ok_or_else(|| {
+        anyhow!("{PLUGIN_FILE} is neither beside the command nor in ../lib, and {PLUGIN} is not set")
+    })
+}
+
+/// The jar that replays: from the environment, else beside the command.
+pub(crate) fn replay_jar() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(REPLAY).filter(|p| !p.is_empty()) {
+        let found = Path::new(&path).canonicalize();
+        return found.with_context(|| format!("{REPLAY}={}", path.display()));
+    }
+    installed(REPLAY_FILE)?.ok_or_else(|| {
+        anyhow!(
+            "{REPLAY_FILE} is neither beside the command nor in ../lib, and {REPLAY} is not set; \
+             profiler/build.sh builds it"
+        )
+    })
+}
+
+/// A file beside the command, in its neighbour `lib`, or in `build/lib` above it or above the
+/// working directory.
+fn installed(name: &str) -> Result<Option<PathBuf>> {
     let exe = std::env::current_exe().context("where the command lies")?;
     let dir = exe.parent().unwrap_or(Path::new("/"));
-    let beside =
-        [dir.join(PLUGIN_FILE), dir.join("../lib").join(PLUGIN_FILE), dir.join("..").join(PLUGIN_FILE)];
-    let above = roots().into_iter().map(|r| r.join("build/lib").join(PLUGIN_FILE));
-    let found = beside.into_iter().chain(above).find_map(|p| p.canonicalize().ok());
-    found.ok_or_else(|| {
-        anyhow!("{PLUGIN_FILE} is neither beside the command nor in ../lib, and {PLUGIN} is not set")
+    let beside = [dir.join(name), dir.join("../lib").join(name), dir.join("..").join(name)];
+    let above = roots().into_iter().map(|r| r.join("build/lib").join(name));
+    Ok(beside.into_iter().chain(above).find_map(|p| p.canonicalize().ok()))
+}
+
+/// Any `java`: the given one, else that of `$JAVA_HOME`, else that on the PATH.
+pub(crate) fn plain_java(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = given {
+        return java_of(path).with_context(|| format!("--java {}", path.display()));
+    }
+    if let Some(home) = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
+        return java_of(Path::new(&home)).with_context(|| format!("JAVA_HOME={}", home.display()));
+    }
+    on_path("java").ok_or_else(|| {
+        anyhow!(
+            "no java found: give --java, set JAVA_HOME, or install one \
+             (apt-get install openjdk-17-jre-headless)"
+        )
     })
 }
 

@@ -46,6 +46,11 @@ public final class Registry {
         SKIPPED.add(new Skipped(type, method, reason));
     }
 
+    /** An instrumented method. */
+    public static synchronized Entry method(int number) {
+        return METHODS.get(number);
+    }
+
     /** All methods; null where a number is not used. */
     public static synchronized List<Entry> methods() {
         return new ArrayList<>(METHODS);

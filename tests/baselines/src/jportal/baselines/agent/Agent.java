@@ -6,6 +6,7 @@ import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Files;
+import jportal.baselines.Live;
 import jportal.baselines.Words;
 
 /** The agent's entry. */
@@ -18,6 +19,9 @@ public final class Agent {
         Words.start(options.out());
         Tables tables = new Tables(options.out());
         Mode mode = Mode.of(options);
+        if (options.profiler() != null) {
+            Live.start(ProfilerLoader.load(options));
+        }
         instrumentation.addTransformer(new Transformer(options, tables, mode), false);
         Runtime.getRuntime().addShutdownHook(new Thread("jportal-baselines") {
             @Override
@@ -28,6 +32,7 @@ public final class Agent {
     }
 
     private static void finish(Options options, Mode mode) {
+        Live.finish();
         try (PrintStream out = new PrintStream(options.out().resolve(options.mode() + ".json").toFile(), "UTF-8")) {
             Json json = new Json(out);
             json.begin('{');

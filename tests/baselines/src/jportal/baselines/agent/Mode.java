@@ -26,7 +26,7 @@ abstract class Mode {
             case "pf" -> new PathProfile();
             case "cf" -> new ControlFlow();
             case "hm" -> new HotMethods();
-            case "jp" -> new CallTree();
+            case "jp" -> new CallTree(options.profiler() != null);
             case "jbi" -> new BlockEvents();
             default -> new CallTrace(Plan.read(options.plan()), options.mode().equals("fi"));
         };
@@ -222,9 +222,20 @@ abstract class Mode {
     }
 
     private static final class CallTree extends Mode {
+        private final boolean profiled;
+
+        CallTree(boolean profiled) {
+            this.profiled = profiled;
+        }
+
+        @Override
+        String refuses(String type, Code code) {
+            return profiled && code.subroutines ? "jsr and ret: the edges of ret cannot have probes" : null;
+        }
+
         @Override
         Probes probes(String type, Code code, Shape shape, int id) {
-            return new TreeProbes(code, shape, id);
+            return new TreeProbes(code, shape, id, profiled);
         }
 
         @Override
@@ -249,8 +260,9 @@ abstract class Mode {
                     precise += node.bytecodes;
                     whole += node.whole;
                     write(json, node, id, parent, node.parent == null ? null : methods.get(node.method));
-                    Node[] callees = node.callees();
-                    java.util.Arrays.sort(callees,
+                    List<Node> callees = new ArrayList<>();
+                    node.callees().forEach(callee -> callees.add((Node) callee));
+                    callees.sort(
                             Comparator.comparing((Node callee) -> methods.get(callee.method).text()).reversed());
                     for (Node callee : callees) {
                         nodes.add(callee);

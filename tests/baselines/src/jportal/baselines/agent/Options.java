@@ -10,8 +10,12 @@ import java.util.List;
  *
  * @param plan  the plan of a call trace mode, or null
  * @param fault number of the probe that is left out, -1 for none; for tests of comparisons
+ * @param profiler  class of the profiler of mode jp, or null
+ * @param classpath where the profiler's classes are, or null
+ * @param factory   class that makes identifiers of methods, or null
  */
-record Options(String mode, Path out, Path plan, int fault, List<String> include, List<String> exclude) {
+record Options(String mode, Path out, Path plan, int fault, List<String> include, List<String> exclude,
+        String profiler, String classpath, String factory) {
     static final String MODES = "sc pf cf hm jp jbi fi bri casper";
     private static final String OWN = "jportal/";
 
@@ -20,6 +24,9 @@ record Options(String mode, Path out, Path plan, int fault, List<String> include
         Path out = null;
         Path plan = null;
         int fault = -1;
+        String profiler = null;
+        String classpath = null;
+        String factory = null;
         List<String> include = new ArrayList<>();
         List<String> exclude = new ArrayList<>();
         for (String argument : arguments == null ? new String[0] : arguments.split(",")) {
@@ -34,10 +41,14 @@ record Options(String mode, Path out, Path plan, int fault, List<String> include
                 case "out" -> out = Path.of(value).toAbsolutePath();
                 case "plan" -> plan = Path.of(value).toAbsolutePath();
                 case "fault" -> fault = Integer.parseInt(value);
+                case "profiler" -> profiler = value;
+                case "classpath" -> classpath = value;
+                case "mid-factory" -> factory = value;
                 case "include" -> include.add(value.replace('.', '/'));
                 case "exclude" -> exclude.add(value.replace('.', '/'));
                 default -> throw new IllegalArgumentException("unknown argument \"" + key
-                        + "\"; known: mode=MODE out=DIR plan=FILE fault=N include=PREFIX exclude=PREFIX");
+                        + "\"; known: mode=MODE out=DIR plan=FILE fault=N include=PREFIX exclude=PREFIX"
+                        + " profiler=CLASS classpath=PATH mid-factory=CLASS");
             }
         }
         if (mode == null || !List.of(MODES.split(" ")).contains(mode)) {
@@ -50,16 +61,22 @@ record Options(String mode, Path out, Path plan, int fault, List<String> include
             throw new IllegalArgumentException("mode=" + mode + " needs plan=FILE; make one with"
                     + " java -jar jportal-baselines.jar plan");
         }
-        return new Options(mode, out, plan, fault, include, exclude);
+        if ((profiler != null || classpath != null || factory != null)
+                && (!mode.equals("jp") || profiler == null || classpath == null)) {
+            throw new IllegalArgumentException("a profiler needs mode=jp, profiler=CLASS and classpath=PATH");
+        }
+        return new Options(mode, out, plan, fault, include, exclude, profiler, classpath, factory);
     }
 
     /**
      * Whether a class of this internal name and defining loader is instrumented: one that neither
-     * the boot nor the platform loader defined, and that core reflection did not generate.
+     * the boot nor the platform loader defined, that core reflection did not generate, and that is
+     * not the profiler's.
      */
     boolean wants(String name, ClassLoader loader) {
         if (loader == null || loader == ClassLoader.getPlatformClassLoader()
                 || loader.getClass().getName().equals("jdk.internal.reflect.DelegatingClassLoader")
+                || loader instanceof ProfilerLoader
                 || name.startsWith(OWN) || startsWithAny(name, exclude)) {
             return false;
         }

@@ -6,15 +6,20 @@ import jportal.baselines.Node;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.tree.InsnList;
 
-/** Mode {@code jp}: nodes of the call tree, with bytecodes by both of JP's block analyses. */
+/**
+ * Mode {@code jp}: nodes of the call tree, with bytecodes by both of JP's block analyses. With a
+ * profiler, bytecodes also lower the counter of the thread, and check points look at it.
+ */
 final class TreeProbes extends Probes {
     private final Shape shape;
     private final int id;
+    private final boolean profiled;
 
-    TreeProbes(Code code, Shape shape, int id) {
+    TreeProbes(Code code, Shape shape, int id, boolean profiled) {
         super(code);
         this.shape = shape;
         this.id = id;
+        this.profiled = profiled;
     }
 
     @Override
@@ -24,7 +29,8 @@ final class TreeProbes extends Probes {
 
     @Override
     InsnList entry() {
-        InsnList list = statically(push(list(), id), Node.class, "enter", "(I)Ljportal/baselines/Node;");
+        String method = profiled ? "begin" : "enter";
+        InsnList list = statically(push(list(), id), Node.class, method, "(I)Ljportal/baselines/Node;");
         return variable(list, Opcodes.ASTORE, local);
     }
 
@@ -35,7 +41,18 @@ final class TreeProbes extends Probes {
 
     @Override
     InsnList run(int length) {
-        return call(push(state(), length), Node.class, "add", "(I)V");
+        return call(push(state(), length), Node.class, profiled ? "count" : "add", "(I)V");
+    }
+
+    @Override
+    boolean hasEdges() {
+        return profiled;
+    }
+
+    @Override
+    InsnList edge(int from, int to) {
+        boolean isBackward = shape.start()[to] <= shape.last()[from];
+        return isBackward ? call(state(), Node.class, "check", "()V") : null;
     }
 
     @Override
