@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A file that appears under its name when it is complete, or stdout.
+/// A file that appears under its name when it is complete, or stdout. A device or a pipe of that
+/// name is written to at once: to give a file its name would replace it.
 pub(crate) struct OutputFile {
     path: PathBuf,
     to: To,
@@ -18,6 +19,7 @@ pub(crate) struct OutputFile {
 
 enum To {
     File(BufWriter<NamedTempFile>),
+    Special(BufWriter<File>),
     Stdout(BufWriter<io::Stdout>),
 }
 
@@ -26,6 +28,9 @@ impl OutputFile {
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let to = if path == Path::new("-") {
             To::Stdout(BufWriter::new(io::stdout()))
+        } else if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            let file = OpenOptions::new().write(true).open(path);
+            To::Special(BufWriter::new(file.with_context(|| cannot_write(path))?))
         } else {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let file = NamedTempFile::new_in(folder);
@@ -46,6 +51,7 @@ impl OutputFile {
         let path = &self.path;
         match self.to {
             To::Stdout(mut out) => out.flush().context("cannot write to stdout"),
+            To::Special(mut out) => out.flush().with_context(|| cannot_write(path)),
             To::File(out) => {
                 let file = out.into_inner().map_err(io::IntoInnerError::into_error);
                 let file = file.with_context(|| cannot_write(path))?;
@@ -73,12 +79,14 @@ impl Write for To {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(out) => out.write(bytes),
+            Self::Special(out) => out.write(bytes),
             Self::Stdout(out) => out.write(bytes),
         }
     }
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::File(out) => out.flush(),
+            Self::Special(out) => out.flush(),
             Self::Stdout(out) => out.flush(),
         }
     }
@@ -164,6 +172,19 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         let nowhere = OutputFile::create(&folder.path().join("no/out")).err().unwrap();
         assert!(format!("{nowhere:#}").contains("no/out"));
+    }
+
+    #[test]
+    fn a_pipe_or_a_device_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let from = path.clone();
+        let reader = std::thread::spawn(move || std::fs::read(from).unwrap());
+        OutputFile::create(&path).unwrap().fill(|out| out.write_all(b"text")).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().file_type().is_fifo(), "it was replaced");
+        assert_eq!(reader.join().unwrap(), b"text");
     }
 
     #[test]

@@ -135,6 +135,23 @@ fn trees(recording: &RecordedRun) {
     tree(recording, "Rec", &rec, None);
 }
 
+/// Each call of `Foo.g` has a tree of its own. The i-th call has 7i + 6 bytecodes, and calls `h` i
+/// times.
+fn trees_of_buckets(recording: &RecordedRun) {
+    let command = ["report", "call-tree", "--class", "Foo", "--split", "Foo#g"];
+    let found = json(recording, &recording.capture(), &command);
+    assert_eq!(found["exact"], true, "{}", found["inexact"]);
+    let trees = found["threads"].as_array().expect("a list").iter().map(|tree| {
+        let root = tree["root"].as_u64().and_then(|root| usize::try_from(root).ok()).expect("a number");
+        (tree["name"].as_str().expect("a name"), found["nodes"][root]["total"].as_u64().expect("a count"))
+    });
+    let names: Vec<String> = (1..=10).map(|i| format!("Foo.g(I)V#{i}")).collect();
+    let mut expected: Vec<(&str, u64)> =
+        (1..=10).zip(&names).map(|(i, name)| (name.as_str(), 8 * i + 6)).collect();
+    expected.push(("(none)", 5 + 3 + 106 + 10));
+    assert_eq!(trees.collect::<Vec<_>>(), expected);
+}
+
 /// Trees with several methods of one name.
 fn trees_by_full_names(recording: &RecordedRun) {
     let of = |class: &str| {
@@ -378,6 +395,7 @@ const CLASSES: [&str; 9] = ["All", "Foo", "Fun", "Thr", "Cas", "Nat", "Poly*", "
 fn check(place: &Installation, mode: EngineMode, flags: &[&str]) {
     let recording = record(place, mode, flags);
     trees(&recording);
+    trees_of_buckets(&recording);
     trees_by_full_names(&recording);
     paths(&recording);
     blocks(&recording);
