@@ -15,7 +15,7 @@ use jportal::export::Error as ExportError;
 use jportal::export::profiler::{RemoteProfiler, ReplayTotals, reason};
 use serde::Serialize;
 
-use crate::args::{Classes, ReplayArgs};
+use crate::args::{Classes, Format, ReplayArgs};
 use crate::messages::detail;
 use crate::output::{ResultKind, put_value};
 use crate::report::Subject;
@@ -38,6 +38,9 @@ struct ReplayResult<'a> {
 }
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<CommandOutcome> {
+    if matches!(args.decode.format.get(), Format::Jsonl | Format::Csv) {
+        bail!("a replay has no rows; use --format json or text");
+    }
     let (java, jar) = (locate::plain_java(args.java.as_deref())?, locate::replay_jar()?);
     check_class_path(args)?;
     let subject = Subject::open(&args.decode.capture)?;

@@ -2,7 +2,8 @@
 
 //! Results of analyses in the formats of other tools, and as a page of HTML.
 //!
-//! The crate opens no files. The caller passes the streams to write to.
+//! The crate opens no files. The caller passes the streams to write to. [`profiler`] also reads
+//! answers: it replays a flow into a profiler that runs in another process.
 #![forbid(unsafe_code)]
 
 pub mod block_trace;
