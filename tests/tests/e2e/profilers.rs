@@ -419,7 +419,7 @@ fn reports_do_not_depend_on_the_tier() {
 const SAME_H2: [&str; 3] = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2", "-Dh2.objectCache=false"];
 
 #[test]
-#[ignore = "minutes: H2 four times live and replayed; scripts/verify-all runs it"]
+#[ignore = "minutes: H2 three times live and replayed; scripts/verify-all runs it"]
 fn a_profiler_sees_the_same_of_h2() {
     const TEST: &str = "a_profiler_sees_the_same_of_h2";
     let Some(place) = place::installed(TEST) else { return };
