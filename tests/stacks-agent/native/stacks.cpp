@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -500,6 +501,7 @@ void use_directory(const char *path) {
   std::string name = std::string(path) + "/methods.tsv";
   std::lock_guard<std::mutex> guard(methods_lock);
   if (methods_file != nullptr) return;
+  if (mkdir(path, 0755) != 0 && errno != EEXIST) return fail(path, strerror(errno));
   snprintf(directory, sizeof directory, "%s", path);
   methods_file = fopen(name.c_str(), "we");
   if (methods_file == nullptr) return fail(name.c_str(), strerror(errno));
