@@ -167,7 +167,7 @@ impl Stacked {
         let log = Scratch::new().expect("a folder for the log");
         let library = self.place.programs.join("libjportal_stacks.so");
         let agent = format!(
-            "-agentpath:{}=asgct-async,gst-other,interval=1000,out={}",
+            "-agentpath:{}=asgct-async,gst-other,interval=300,out={}",
             library.display(),
             log.path().display()
         );
@@ -190,7 +190,7 @@ impl Stacked {
         figure(&format!(
             "stacks-async\t{mode}\ttaken {taken}\terrors {errors}\tjudged {judged}\timprecise {imprecise}\tbroken {broken}"
         ));
-        assert!(judged > 100, "{mode}: {judged} of {taken}");
+        assert!(judged > 60, "{mode}: {judged} of {taken}");
         assert!(
             judged * 100 >= (taken - errors) * 90,
             "{mode}: {judged} of {}: {}",
