@@ -192,6 +192,10 @@ pub(crate) enum StackApiName {
     Walker,
     /// The backtrace of a new Throwable
     Throwable,
+    /// AsyncGetCallTrace, called in a signal handler
+    AsgctAsync,
+    /// JVMTI's GetStackTrace of another thread
+    GstOther,
 }
 
 #[derive(Args, Debug)]

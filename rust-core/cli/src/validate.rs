@@ -10,7 +10,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use jportal::flow::SingleBytecodes;
 use jportal::validate::debug_info::{DebugInfoReport, ReportLimits, StateCollector};
-use jportal::validate::stacks::{LoggedMethods, StackApi, StackLog, StacksAnalysis, StacksOptions};
+use jportal::validate::stacks::{
+    AnytimeCounts, AnytimeJudge, LoggedMethods, MomentFinder, StackApi, StackLog, StacksAnalysis,
+    StacksOptions,
+};
 use jportal::{Tid, Tsc};
 
 use crate::args::{DebugInfoArgs, StackApiName, StacksArgs};
@@ -51,6 +54,8 @@ impl From<StackApiName> for StackApi {
             StackApiName::Asgct => Self::Asgct,
             StackApiName::Walker => Self::Walker,
             StackApiName::Throwable => Self::Throwable,
+            StackApiName::AsgctAsync => Self::AsgctAsync,
+            StackApiName::GstOther => Self::GstOther,
         }
     }
 }
@@ -61,15 +66,17 @@ pub(crate) fn stacks(args: &StacksArgs) -> Result<CommandOutcome> {
     }
     let capture = decode::open(&args.decode.capture)?;
     let recording = capture.recording();
-    let (logged, mut logs) = open_stacks(&args.log)?;
+    let (logged, mut logs, mut anytime) = open_stacks(&args.log)?;
     check_process(&args.log, recording.reader().header().pid)?;
     let threads = &recording.image().threads;
     if !args.decode.threads.is_empty() {
         let names = &args.decode.threads;
-        logs.retain(|l| {
+        let is_wanted = |l: &StackLog| {
             names.contains(&l.tid.to_string())
                 || threads.iter().any(|t| t.tid.get() == l.tid && names.contains(&t.name))
-        });
+        };
+        logs.retain(is_wanted);
+        anytime.retain(is_wanted);
     }
     let exits: Vec<(Tid, Tsc)> = threads.iter().filter_map(|t| Some((t.tid, t.exited?))).collect();
     let apis: Vec<StackApi> = args.api.iter().map(|&name| name.into()).collect();
@@ -77,12 +84,23 @@ pub(crate) fn stacks(args: &StacksArgs) -> Result<CommandOutcome> {
         findings: args.findings,
         capture: args.decode.capture.display().to_string(),
         apis: StackApi::ALL.into_iter().filter(|a| apis.is_empty() || apis.contains(a)).collect(),
+        anytime: !anytime.is_empty(),
     };
     let methods = Arc::new(capture.methods().clone());
-    let analysis = StacksAnalysis::new(methods, &logged, logs, exits, options);
-    let answer = decode::query(&args.decode, &capture)?.run(analysis)?;
+    let finder = MomentFinder::new(anytime, exits.clone(), recording.code_cache());
+    let analysis = StacksAnalysis::new(methods, &logged, logs, exits, options.clone());
+    let mut query = decode::query(&args.decode, &capture)?;
+    if options.anytime {
+        query = query.observers(Arc::new(finder.clone()));
+    }
+    let answer = query.run(analysis)?;
     decode::remark(&args.decode, &capture, &answer)?;
-    let report = answer.analysis.finish();
+    let counts = if options.anytime {
+        AnytimeJudge::new(recording.image(), capture.methods(), &logged, options).judge(finder)
+    } else {
+        AnytimeCounts::default()
+    };
+    let report = answer.analysis.finish_with(counts);
     put(&args.decode.format, STACKS, &report, || Ok(report.text()))?;
     if report.judged == 0 {
         say("no stack was judged: was the program run with the stacks agent?");
@@ -92,18 +110,21 @@ pub(crate) fn stacks(args: &StacksArgs) -> Result<CommandOutcome> {
     Ok(if clean { CommandOutcome::Done } else { CommandOutcome::Findings })
 }
 
-/// The names of the methods, and the logs of all threads.
-fn open_stacks(dir: &Path) -> Result<(LoggedMethods, Vec<StackLog>)> {
+/// The names of the methods, and the logs of all threads: of stacks taken in place, and of those
+/// taken at any moment.
+fn open_stacks(dir: &Path) -> Result<(LoggedMethods, Vec<StackLog>, Vec<StackLog>)> {
     let file = dir.join("methods.tsv");
     let open = || -> Result<LoggedMethods> { Ok(LoggedMethods::read(BufReader::new(File::open(&file)?))?) };
     let remedy = "give the directory that the stacks agent wrote";
     let logged = open().with_context(|| format!("{}: {remedy}", file.display()))?;
-    let mut logs = Vec::new();
+    let (mut in_place, mut anytime) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
         let path = entry?.path();
-        if path.extension().is_none_or(|e| e != "stacks") {
-            continue;
-        }
+        let logs = match path.extension().and_then(|e| e.to_str()) {
+            Some("stacks") => &mut in_place,
+            Some("async") => &mut anytime,
+            _ => continue,
+        };
         let open = || -> Result<StackLog> {
             let file = BufReader::with_capacity(1 << 16, File::open(&path)?);
             Ok(StackLog::open(Box::new(file))?)
@@ -113,5 +134,5 @@ fn open_stacks(dir: &Path) -> Result<(LoggedMethods, Vec<StackLog>)> {
     if let Ok(reason) = std::fs::read_to_string(dir.join("error.txt")) {
         say(&format!("warning: the log is incomplete: {}", reason.trim()));
     }
-    Ok((logged, logs))
+    Ok((logged, in_place, anytime))
 }

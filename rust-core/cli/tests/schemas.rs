@@ -724,7 +724,8 @@ fn rows_of_stacks_fit() {
     let flow = [enter_as(0, Entry::Upcall), bytecode(0, 0), Event::decoded(native), leave(1)];
     let names = LoggedMethods::read(names.as_bytes()).unwrap();
     let log = StackLog::open(Box::new(std::io::Cursor::new(log))).unwrap();
-    let options = StacksOptions { findings: 9, capture: "x".into(), apis: StackApi::ALL.to_vec() };
+    let options =
+        StacksOptions { findings: 9, capture: "x".into(), apis: StackApi::ALL.to_vec(), anytime: false };
     let mut analysis = StacksAnalysis::new(Arc::new(table), &names, vec![log], Vec::new(), options);
     feed(&mut analysis, 7, &flow);
     let value = written("validate-stacks", &analysis.finish());

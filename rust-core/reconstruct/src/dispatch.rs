@@ -107,8 +107,10 @@ impl Machine<'_> {
     #[inline]
     fn stand_at(&mut self, method: MethodId, bci: Bci, t: Template) {
         let mut at = bci;
+        self.observe_bytecode(bci);
         if let Some((offset, _)) = t.second {
             at = Bci(bci.0.wrapping_add(offset.into()));
+            self.observe_bytecode(at);
             self.emit_interpreted(method, at, Some(bci));
         }
         self.outcome = BranchOutcomes::of(t.search);

@@ -81,6 +81,7 @@ impl Machine<'_> {
             _ => None,
         };
         self.observe_callee(method);
+        self.observe_new_frame();
         self.stack.push(frame);
         // An exception or outcome that was pending in the caller is settled: the caller makes a
         // call.
@@ -102,7 +103,9 @@ impl Machine<'_> {
         let Some(version) = self.shared.image.code(code) else { return Ok(()) };
         let Some(n) = version.nmethod() else { return Ok(()) };
         let offset = self.address(start).minus(version.range.start);
-        if offset != u64::from(n.verified_entry) || self.resumes_in(code) {
+        // Control may come from the inline-cache check before the verified entry.
+        let is_inside = matches!(self.stack.last(), Some(Frame::Native { code: Some(c), .. }) if *c == code);
+        if offset != u64::from(n.verified_entry) || is_inside && self.resumes_in(code) {
             return Ok(());
         }
         let method = n.method.ok_or(Contradiction::UnknownMethod(version.range.start.0))?;

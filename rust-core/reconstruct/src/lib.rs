@@ -45,6 +45,9 @@ mod order;
 mod orphan;
 mod outcome;
 mod paths;
+mod pauses;
+#[cfg(test)]
+mod pauses_tests;
 mod polls;
 mod recording;
 mod silent;
@@ -66,6 +69,7 @@ pub use driver::{DecodeOptions, MachineDecoder, Positions, Progress};
 pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
+pub use pauses::{LastRun, Pause, PausedAt, PausedFrame};
 pub use recording::Recording;
 pub use states::{
     CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,

@@ -246,8 +246,11 @@ impl<'a> Machine<'a> {
         match item {
             Item::Block { start, end, code, exit } => self.block(*start, *end, *code, *exit),
             Item::Enter { ip } => self.enter(*ip),
-            Item::Leave { .. } => {}
-            Item::Interrupt { ip } => self.interrupted = Some(*ip),
+            Item::Leave { .. } => self.observe_stop_of_thread(None),
+            Item::Interrupt { ip } => {
+                self.observe_stop_of_thread(Some(*ip));
+                self.interrupted = Some(*ip);
+            }
             Item::Time(tsc) => self.time(*tsc),
             Item::Gap(gap) => self.native_gap(gap),
         }
@@ -292,6 +295,7 @@ impl<'a> Machine<'a> {
     }
     fn time(&mut self, tsc: Tsc) {
         self.now = self.now.max(tsc);
+        self.observe_time();
         // An event that is still pending began before this time.
         if self.orphan.is_none() {
             self.tell_time();
@@ -309,6 +313,7 @@ impl<'a> Machine<'a> {
     /// there.
     fn enter(&mut self, ip: Address) {
         let stopped = self.interrupted.take();
+        self.observe_return_of_thread(ip);
         if stopped != Some(ip) {
             if let Some(at) = stopped {
                 self.faulted_at_once(at);
@@ -363,6 +368,7 @@ impl<'a> Machine<'a> {
         self.unfold();
         self.settle_orphan();
         self.observe_loss();
+        self.observe_lost_frames();
         self.pop_all(FrameExit::Lost);
         self.outcome = BranchOutcomes::default();
         self.throwing = false;
@@ -405,6 +411,7 @@ impl<'a> Machine<'a> {
         }
         let class = self.shared.tags.class(code);
         self.observe_code(code, class);
+        self.observe_first_block((start, end), code, class, exit);
         let walked = match class {
             CodeClass::Landmarks => self.landmark_block(start, end, exit),
             CodeClass::NMethod if self.automatic_block(start, end, code, exit) => Ok(()),
@@ -418,6 +425,7 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
         };
+        self.observe_walked_block(code, class);
         match walked {
             Ok(()) => self.before = Before::Block { exit, class, code },
             Err(c) => {
@@ -445,6 +453,7 @@ impl<'a> Machine<'a> {
     }
     fn landmark(&mut self, landmark: Landmark) -> Walk<()> {
         self.unfold();
+        self.observe_landmark();
         match landmark {
             Landmark::Template(t) => {
                 // Templates jump inside themselves (entries per TosState). Only an indirect
@@ -463,7 +472,10 @@ impl<'a> Machine<'a> {
             Landmark::RethrowException => self.rethrow(),
             Landmark::ThrowException => self.throw(),
             Landmark::StackOverflow => self.stack_overflow(),
-            Landmark::RemoveActivation => self.remove_activation(FrameExit::Unwind),
+            Landmark::RemoveActivation => {
+                self.observe_removal();
+                self.remove_activation(FrameExit::Unwind)
+            }
             Landmark::RemoveActivationPreservingArgs => self.pop_frame(),
             Landmark::EarlyReturn => self.early_return(),
             Landmark::CallStub => self.call_stub(),
@@ -518,6 +530,9 @@ impl<'a> Machine<'a> {
     pub(crate) fn emit_code(&mut self, step: CodeStep) {
         if self.codes {
             self.emit(EventKind::Code(step));
+            if let Some(states) = &mut self.states {
+                states.count_code();
+            }
         }
     }
     /// Pops the top frame, if there is one, and reports how it ended.
@@ -560,6 +575,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn finish(&mut self) {
         self.unfold();
         self.settle_orphan();
+        self.observe_end_of_pauses();
         self.observe_loss();
         self.pop_all(FrameExit::Lost);
     }

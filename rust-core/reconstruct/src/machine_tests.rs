@@ -55,6 +55,10 @@ impl CodeSink for NoBytes {
 pub(crate) fn address(offset: u32) -> u64 {
     LOW + u64::from(offset)
 }
+/// The address of the template of a bytecode.
+pub(crate) fn op_address(op: Opcode) -> u64 {
+    address(TEMPLATES + 16 * u32::from(op.0))
+}
 fn entry(name: &str, offset: u32) -> NamedAddress {
     NamedAddress { name: Str::from(name), address: address(offset) }
 }
@@ -199,7 +203,7 @@ impl Script {
 }
 
 /// The unit lost packets.
-fn overflow() -> Item {
+pub(crate) fn overflow() -> Item {
     Item::Gap(Box::new(MachineGap {
         reason: MachineGapReason::Overflow,
         offset: StreamOffset(0),

@@ -121,7 +121,7 @@ impl Script {
     fn nm(self, from: u32, to: u32, exit: Exit) -> Self {
         self.block(NMETHOD + from, NMETHOD + to, exit)
     }
-    fn push(mut self, item: Item) -> Self {
+    pub(crate) fn push(mut self, item: Item) -> Self {
         self.0.push(item);
         self
     }

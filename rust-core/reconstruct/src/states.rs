@@ -12,10 +12,11 @@
 
 use crate::frame::{Compiled, Frame, Run, Trail};
 use crate::machine::Machine;
+use crate::pauses::{Pause, Pauses};
 use crate::tags::CodeClass;
 use jportal_flow::{Cause, ThreadInfo};
 use jportal_machine_flow::Exit;
-use jportal_units::{CodeId, MethodId};
+use jportal_units::{Address, CodeId, MethodId, Tsc};
 use jportal_vm_image::{Marker, NMethod};
 
 /// A bytecode block in a frame of an nmethod's inline contexts.
@@ -132,6 +133,13 @@ pub trait StateObserver: std::fmt::Debug + Send {
     fn reached(&mut self, state: &ReachedState, event: u64);
     /// A machine block ran.
     fn ran(&mut self, block: &RanBlock, event: u64);
+    /// Whether the observer wants to know of a pause from `since` to `until`, before the
+    /// instruction `ip` or outside of the code cache. `since` never decreases.
+    fn wants(&mut self, _since: Tsc, _until: Tsc, _ip: Option<Address>) -> bool {
+        false
+    }
+    /// The thread paused.
+    fn paused(&mut self, _pause: Pause) {}
     /// The thread's flow has ended.
     fn end(self: Box<Self>);
 }
@@ -158,9 +166,12 @@ struct OpenCall {
 /// An observer with what it needs in addition.
 #[derive(Debug)]
 pub(crate) struct States {
-    observer: Box<dyn StateObserver>,
+    pub(crate) observer: Box<dyn StateObserver>,
     /// Events that were passed on.
     passed_on: u64,
+    /// Steps of code among all events so far. A flow without them numbers the others alike.
+    codes: u64,
+    pub(crate) pauses: Pauses,
     call: Option<OpenCall>,
     /// A compiled frame was replaced: it stood here.
     replaced: Option<(ReachedState, u64)>,
@@ -171,11 +182,23 @@ pub(crate) struct States {
 
 impl States {
     pub(crate) fn new(observer: Box<dyn StateObserver>) -> Self {
-        Self { observer, passed_on: 0, call: None, replaced: None, caught: None }
+        Self {
+            observer,
+            passed_on: 0,
+            codes: 0,
+            pauses: Pauses::default(),
+            call: None,
+            replaced: None,
+            caught: None,
+        }
     }
     /// The next events in the machine's list have these numbers.
     pub(crate) fn pass_on(&mut self, events: usize) {
         self.passed_on += events as u64;
+    }
+    /// A step of code was emitted.
+    pub(crate) fn count_code(&mut self) {
+        self.codes += 1;
     }
     pub(crate) fn end(mut self) {
         self.close_call(None);
@@ -207,7 +230,7 @@ impl Trail {
         self.held.iter().rev().find_map(block).filter(|_| self.early)
     }
     /// Where markers place control. Those passed early do not count.
-    fn place(&self) -> Marked {
+    pub(crate) fn place(&self) -> Marked {
         match self.marked {
             _ if self.early => Marked::Unknown(Unmarked::MovedPoll),
             marked => marked,
@@ -260,8 +283,9 @@ impl Machine<'_> {
             _ => None,
         }
     }
-    fn next_event(&self) -> u64 {
-        self.states.as_ref().map_or(0, |s| s.passed_on) + self.out.len() as u64
+    pub(crate) fn next_event(&self) -> u64 {
+        let (passed_on, codes) = self.states.as_ref().map_or((0, 0), |s| (s.passed_on, s.codes));
+        passed_on + self.out.len() as u64 - codes
     }
     fn report(&mut self, state: &ReachedState) {
         let event = self.next_event();
@@ -274,6 +298,7 @@ impl Machine<'_> {
     pub(crate) fn observe_block(&mut self, from: u32, to: u32) {
         let Some((code, trail)) = self.observed() else { return };
         let block = RanBlock { code, from, to, marked: trail.place() };
+        self.observe_resumed_code(code, from, block.marked);
         let event = self.next_event();
         if let Some(states) = self.states.as_mut() {
             states.observer.ran(&block, event);
@@ -375,7 +400,7 @@ impl Machine<'_> {
         let Some(states) = self.states.as_mut() else { return };
         let trap = states.call.is_some_and(|call| call.trap);
         states.close_call(None);
-        let event = states.passed_on + self.out.len() as u64;
+        let event = states.passed_on + self.out.len() as u64 - states.codes;
         let Some(last) = c.trail.last else { return };
         let kind = StateKind::Resumed { trap, again: false };
         let marked = if last.exit == Exit::Cut { c.trail.cut } else { c.trail.place() };

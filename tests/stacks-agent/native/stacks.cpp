@@ -6,6 +6,9 @@
  * the place of the oracle's own one. In a share of the calls it takes the stack in place. The n-th
  * call of Probe.hit in a thread is the n-th entry of that method in the thread's flow, so no clock
  * is needed to find the moment. FORMAT.md describes the log.
+ *
+ * It also takes stacks at any moment, from a signal handler and from another thread. Those need no
+ * probes. Their moment is found by time, and by the address at which the signal stopped the thread.
  */
 #include <algorithm>
 #include <atomic>
@@ -26,6 +29,7 @@
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -37,7 +41,7 @@ namespace {
 constexpr uint32_t FORMAT_VERSION = 1;
 
 /* How a stack was taken. FORMAT.md has the numbers. */
-enum Api : uint8_t { GST = 1, ASGCT = 2, WALKER = 3, THROWABLE = 4 };
+enum Api : uint8_t { GST = 1, ASGCT = 2, WALKER = 3, THROWABLE = 4, ASGCT_ASYNC = 5, GST_OTHER = 6 };
 
 /* The structures of forte.cpp, which no header of the JDK declares. */
 struct CallFrame {
@@ -88,6 +92,12 @@ struct Options {
   bool asgct = false;
   bool walker = false;
   bool throwable = false;
+  bool asgct_async = false;
+  bool gst_other = false;
+  /* Between two asynchronous stacks, in microseconds. */
+  int interval = 10000;
+  /* Also of threads that have not run since their last stack was taken. */
+  bool idle = false;
   double check = 1.0;
   int max_depth = 1024;
   uint64_t seed = 1;
@@ -101,7 +111,9 @@ AsyncGetCallTrace async_get_call_trace;
 char directory[PATH_MAX];
 pthread_key_t exit_key;
 std::atomic<bool> failed{false};
-std::atomic<uint64_t> samples{0}, planted{0};
+std::atomic<uint64_t> samples{0}, planted{0}, sent{0};
+/* `directory` is set. */
+std::atomic<bool> is_open{false};
 
 /* The methods that methods.tsv describes, and the file. */
 std::mutex methods_lock;
@@ -145,6 +157,49 @@ __thread ThreadLog *log_ __attribute__((tls_model("initial-exec"))) = nullptr;
 /* The thread is in the agent: what runs there is not sampled. */
 __thread bool inside __attribute__((tls_model("initial-exec"))) = false;
 
+/* A thread of which stacks are taken at any moment. Its signal handler takes them, or the sampler
+   does. */
+struct SampledThread {
+  JNIEnv *env = nullptr;
+  jobject thread = nullptr; /* a global reference */
+  pid_t tid = 0;
+  uint64_t used = 0; /* CPU time when its last stack was taken, in ns */
+  std::atomic<int> fd{-1};
+  std::atomic<bool> dead{false};
+  std::atomic<uint64_t> number{0};
+  std::vector<CallFrame> frames;
+  /* The whole record, so that the handler writes it with one call. */
+  std::vector<char> record;
+};
+__thread SampledThread *sampled_ __attribute__((tls_model("initial-exec"))) = nullptr;
+std::mutex threads_lock;
+std::vector<SampledThread *> threads;
+std::atomic<bool> stopping{false};
+
+/* The method ids that handlers have seen: a handler cannot ask for names. Entries are never
+   removed. */
+constexpr size_t SEEN = 1 << 17;
+std::atomic<uint64_t> seen_table[SEEN];
+std::atomic<uint64_t> seen_order[SEEN];
+std::atomic<uint32_t> seen_count{0};
+size_t seen_described = 0;
+
+void see(uint64_t id) {
+  if (id == 0) return;
+  size_t at = (id * 0x9e3779b97f4a7c15u) >> 47;
+  for (size_t tries = 0; tries < SEEN; tries++, at = (at + 1) % SEEN) {
+    uint64_t known = seen_table[at].load(std::memory_order_relaxed);
+    if (known == id) return;
+    if (known != 0) continue;
+    if (seen_table[at].compare_exchange_strong(known, id)) {
+      uint32_t n = seen_count.fetch_add(1);
+      if (n < SEEN) seen_order[n].store(id, std::memory_order_release);
+      return;
+    }
+    if (known == id) return;
+  }
+}
+
 void fail(const char *what, const char *why) {
   if (failed.exchange(true)) return;
   fprintf(stderr, "jportal stacks: %s: %s; the log is incomplete\n", what, why);
@@ -155,28 +210,36 @@ void fail(const char *what, const char *why) {
   }
 }
 
-ThreadLog *open_log() {
-  auto *log = new ThreadLog;
-  auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
-  for (int n = 0; log->fd < 0; n++) {
+/* Opens the next free log of a thread, and writes its header. Returns -1 if that fails. */
+int create_log(uint32_t tid, const char *ending) {
+  int fd = -1;
+  for (int n = 0; fd < 0; n++) {
     std::string name = std::string(directory) + "/t" + std::to_string(tid);
     if (n > 0) name += "." + std::to_string(n);
-    name += ".stacks";
-    log->fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (log->fd < 0 && errno != EEXIST) {
+    name += ending;
+    fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 && errno != EEXIST) {
       fail(name.c_str(), strerror(errno));
-      log->dead = true;
-      break;
+      return -1;
     }
   }
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   LogHeader header = {"JPSTACK", FORMAT_VERSION, tid,
                       static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec), __rdtsc()};
-  if (!log->dead && write(log->fd, &header, sizeof header) != sizeof header) {
+  if (write(fd, &header, sizeof header) != sizeof header) {
     fail("cannot write a log", strerror(errno));
-    log->dead = true;
+    close(fd);
+    return -1;
   }
+  return fd;
+}
+
+ThreadLog *open_log() {
+  auto *log = new ThreadLog;
+  auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  log->fd = create_log(tid, ".stacks");
+  log->dead = log->fd < 0;
   /* Threads start in no fixed order, so the seed of each is its own. */
   log->random = options.seed * 0x9e3779b97f4a7c15u + tid;
   log->infos.resize(static_cast<size_t>(options.max_depth) + 1);
@@ -433,17 +496,193 @@ void JNICALL hit(JNIEnv *env, jclass, jint hi, jint lo) {
   log->hits++;
 }
 
-/* Probe.open(String) sets the directory of the logs. */
-void JNICALL open_directory(JNIEnv *env, jclass, jstring path) {
-  const char *text = env->GetStringUTFChars(path, nullptr);
-  if (text == nullptr) return;
-  snprintf(directory, sizeof directory, "%s", text);
-  env->ReleaseStringUTFChars(path, text);
-  std::string name = std::string(directory) + "/methods.tsv";
+/* Sets the directory of the logs. */
+void use_directory(const char *path) {
+  std::string name = std::string(path) + "/methods.tsv";
   std::lock_guard<std::mutex> guard(methods_lock);
+  if (methods_file != nullptr) return;
+  if (mkdir(path, 0755) != 0 && errno != EEXIST) return fail(path, strerror(errno));
+  snprintf(directory, sizeof directory, "%s", path);
   methods_file = fopen(name.c_str(), "we");
   if (methods_file == nullptr) return fail(name.c_str(), strerror(errno));
   fprintf(methods_file, "id\tclass\tloader\tmethod\tdescriptor\n");
+  is_open = true;
+}
+
+/* Probe.open(String) */
+void JNICALL open_directory(JNIEnv *env, jclass, jstring path) {
+  const char *text = env->GetStringUTFChars(path, nullptr);
+  if (text == nullptr) return;
+  use_directory(text);
+  env->ReleaseStringUTFChars(path, text);
+}
+
+/* Appends a sample taken at any moment: one write, which may be in a signal handler. */
+void put_async(SampledThread *t, std::vector<char> &record, Api api, uint64_t tsc, uint64_t pc, int32_t result, size_t count) {
+  SampleHeader header = {};
+  header.size = static_cast<uint32_t>(sizeof header + count * sizeof(LoggedFrame));
+  header.api = api;
+  header.truncated = count == static_cast<size_t>(options.max_depth);
+  header.hit = t->number++;
+  header.tsc = tsc;
+  header.pc = pc;
+  header.result = result;
+  memcpy(record.data(), &header, sizeof header);
+  samples++;
+  if (write(t->fd, record.data(), header.size) != static_cast<ssize_t>(header.size)) t->dead = true;
+}
+
+void put_frame(std::vector<char> &record, size_t i, uint64_t method, int32_t location) {
+  LoggedFrame frame = {method, location, 0};
+  memcpy(record.data() + sizeof(SampleHeader) + i * sizeof frame, &frame, sizeof frame);
+}
+
+/* The thread that got the signal takes its own stack. */
+extern "C" __attribute__((used, visibility("hidden"))) void jportal_stacks_take(int, siginfo_t *, void *context) {
+  SampledThread *t = sampled_;
+  if (t == nullptr || inside || t->fd < 0 || t->dead) return;
+  int saved = errno;
+  uint64_t tsc = __rdtsc();
+  CallTrace trace = {t->env, 0, t->frames.data()};
+  async_get_call_trace(&trace, options.max_depth, context);
+  size_t count = trace.num_frames > 0 ? static_cast<size_t>(trace.num_frames) : 0;
+  for (size_t i = 0; i < count; i++) {
+    auto id = reinterpret_cast<uint64_t>(t->frames[i].method_id);
+    see(id);
+    put_frame(t->record, i, id, t->frames[i].lineno);
+  }
+  auto pc = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+  put_async(t, t->record, ASGCT_ASYNC, tsc, pc, trace.num_frames, count);
+  errno = saved;
+}
+
+/* The signal handler. QEMU 7.2 calls handlers with a stack that is not aligned as the ABI says, and
+   the VM's code relies on that. The `push` comes first: by it the emulated unit finds the signal's
+   frame. */
+__attribute__((naked)) void on_signal(int, siginfo_t *, void *) {
+  asm("push %rbp\n\tmov %rsp, %rbp\n\tand $-16, %rsp\n\tcall jportal_stacks_take\n\tleave\n\tret");
+}
+
+/* Writes the lines of the methods that handlers have seen. */
+void describe_seen(JNIEnv *env) {
+  size_t count = std::min<size_t>(seen_count, SEEN);
+  for (; seen_described < count; seen_described++) {
+    uint64_t id = seen_order[seen_described].load(std::memory_order_acquire);
+    if (id == 0) return; /* its handler is about to store it */
+    describe(env, reinterpret_cast<jmethodID>(id));
+  }
+}
+
+/* The CPU time of a thread in ns. */
+uint64_t used_by(pid_t tid) {
+  /* Linux: the clock of a thread (CPUCLOCK_SCHED, per thread). */
+  auto clock = static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u);
+  timespec time = {};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+/* The stack of a thread by GetStackTrace: the sampler asks for it. The target stops for it where
+   it polls, or is outside of Java code. `pc` of the sample is the time afterwards. */
+void take_gst_other(JNIEnv *env, SampledThread *t, std::vector<jvmtiFrameInfo> &infos, std::vector<char> &record) {
+  jint count = 0;
+  uint64_t before = __rdtsc();
+  jvmtiError error = jvmti->GetStackTrace(static_cast<jthread>(t->thread), 0, options.max_depth, infos.data(), &count);
+  uint64_t after = __rdtsc();
+  if (error == JVMTI_ERROR_THREAD_NOT_ALIVE) return;
+  size_t frames = error == JVMTI_ERROR_NONE ? static_cast<size_t>(count) : 0;
+  for (size_t i = 0; i < frames; i++) {
+    describe(env, infos[i].method);
+    put_frame(record, i, reinterpret_cast<uint64_t>(infos[i].method), static_cast<int32_t>(infos[i].location));
+  }
+  put_async(t, record, GST_OTHER, before, after, error == JVMTI_ERROR_NONE ? count : -static_cast<int32_t>(error), frames);
+}
+
+/* The sampler: takes the stack of a thread at each interval. */
+void JNICALL sample(jvmtiEnv *, JNIEnv *env, void *) {
+  ThreadLog random;
+  random.random = options.seed;
+  std::vector<jvmtiFrameInfo> infos(static_cast<size_t>(options.max_depth) + 1);
+  std::vector<char> record(sizeof(SampleHeader) + (static_cast<size_t>(options.max_depth) + 1) * sizeof(LoggedFrame));
+  bool other = false;
+  while (!stopping) {
+    timespec pause = {options.interval / 1000000, options.interval % 1000000 * 1000};
+    nanosleep(&pause, nullptr);
+    if (!is_open) continue;
+    std::lock_guard<std::mutex> guard(threads_lock);
+    if (stopping) break;
+    size_t from = threads.empty() ? 0 : next_random(&random) % threads.size();
+    for (size_t i = 0; i < threads.size(); i++) {
+      SampledThread *t = threads[(from + i) % threads.size()];
+      uint64_t used = used_by(t->tid);
+      if (t->dead || (used <= t->used && !options.idle)) continue;
+      t->used = used;
+      if (t->fd < 0) t->fd = create_log(static_cast<uint32_t>(t->tid), ".async");
+      if (t->fd < 0) {
+        t->dead = true;
+        continue;
+      }
+      other = options.gst_other && (!options.asgct_async || !other);
+      if (other) {
+        take_gst_other(env, t, infos, record);
+      } else if (syscall(SYS_tgkill, getpid(), t->tid, SIGPROF) == 0) {
+        sent++;
+      }
+      break;
+    }
+    describe_seen(env);
+  }
+}
+
+bool is_sampling() { return options.asgct_async || options.gst_other; }
+
+void JNICALL on_thread_start(jvmtiEnv *, JNIEnv *env, jthread thread) {
+  if (sampled_ != nullptr) return; /* the main thread */
+  auto *t = new SampledThread;
+  t->env = env;
+  t->thread = env->NewGlobalRef(thread);
+  t->tid = static_cast<pid_t>(syscall(SYS_gettid));
+  t->frames.resize(static_cast<size_t>(options.max_depth) + 1);
+  t->record.resize(sizeof(SampleHeader) + t->frames.size() * sizeof(LoggedFrame));
+  sampled_ = t;
+  std::lock_guard<std::mutex> guard(threads_lock);
+  threads.push_back(t);
+}
+
+void JNICALL on_thread_end(jvmtiEnv *, JNIEnv *env, jthread) {
+  SampledThread *t = sampled_;
+  if (t == nullptr) return;
+  {
+    std::lock_guard<std::mutex> guard(threads_lock);
+    threads.erase(std::remove(threads.begin(), threads.end(), t), threads.end());
+  }
+  /* A signal that is still pending finds nothing to do. */
+  sampled_ = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  env->DeleteGlobalRef(t->thread);
+  if (t->fd >= 0) close(t->fd);
+  delete t;
+}
+
+/* Starts the sampler. It is not sampled itself. */
+void start_sampler(JNIEnv *env, jthread current) {
+  on_thread_start(nullptr, env, current);
+  if (options.asgct_async) {
+    struct sigaction action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigfillset(&action.sa_mask);
+    /* A fault inside AsyncGetCallTrace is the VM's own. */
+    for (int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&action.sa_mask, fault);
+    if (sigaction(SIGPROF, &action, nullptr) != 0) return fail("cannot handle SIGPROF", strerror(errno));
+  }
+  jclass type = env->FindClass("java/lang/Thread");
+  jmethodID init = type == nullptr ? nullptr : env->GetMethodID(type, "<init>", "(Ljava/lang/String;)V");
+  jstring name = env->NewStringUTF("jportal-stacks");
+  jobject thread = init == nullptr || name == nullptr ? nullptr : env->NewObject(type, init, name);
+  if (thread == nullptr || jvmti->RunAgentThread(static_cast<jthread>(thread), sample, nullptr, JVMTI_THREAD_MAX_PRIORITY) != JVMTI_ERROR_NONE) {
+    fail("cannot start the sampler", "the VM refused it");
+  }
 }
 
 /* AsyncGetCallTrace finds only methods that have an id already. */
@@ -460,30 +699,40 @@ void JNICALL on_class_prepare(jvmtiEnv *, JNIEnv *, jthread, jclass type) { prim
 /* AsyncGetCallTrace refuses to work unless somebody takes this event (forte.cpp). */
 void JNICALL on_class_load(jvmtiEnv *, JNIEnv *, jthread, jclass) {}
 
-void JNICALL on_vm_init(jvmtiEnv *, JNIEnv *env, jthread) {
+void JNICALL on_vm_init(jvmtiEnv *, JNIEnv *env, jthread current) {
   jint count = 0;
   jclass *types = nullptr;
-  if (jvmti->GetLoadedClasses(&count, &types) != JVMTI_ERROR_NONE) return;
-  for (jint i = 0; i < count; i++) {
-    prime(types[i]);
-    env->DeleteLocalRef(types[i]);
+  if (jvmti->GetLoadedClasses(&count, &types) == JVMTI_ERROR_NONE) {
+    for (jint i = 0; i < count; i++) {
+      prime(types[i]);
+      env->DeleteLocalRef(types[i]);
+    }
+    jvmti->Deallocate(reinterpret_cast<unsigned char *>(types));
   }
-  jvmti->Deallocate(reinterpret_cast<unsigned char *>(types));
+  if (is_sampling()) start_sampler(env, current);
 }
 
-void JNICALL on_vm_death(jvmtiEnv *, JNIEnv *) {
+void JNICALL on_vm_death(jvmtiEnv *, JNIEnv *env) {
+  if (is_sampling()) {
+    stopping = true;
+    std::lock_guard<std::mutex> guard(threads_lock);
+    for (SampledThread *t : threads) t->dead = true;
+    describe_seen(env);
+    if (seen_count > SEEN) fail("more methods than this agent keeps", std::to_string(SEEN).c_str());
+  }
   std::lock_guard<std::mutex> guard(methods_lock);
   if (methods_file != nullptr) fflush(methods_file);
   std::string name = std::string(directory) + "/stacks.tsv";
   FILE *f = fopen(name.c_str(), "we");
   if (f == nullptr) return fail(name.c_str(), strerror(errno));
-  fprintf(f, "format\t%u\npid\t%d\nsamples\t%llu\nplanted\t%llu\n", FORMAT_VERSION, getpid(),
-          static_cast<unsigned long long>(samples), static_cast<unsigned long long>(planted));
+  fprintf(f, "format\t%u\npid\t%d\nsamples\t%llu\nplanted\t%llu\nsent\t%llu\n", FORMAT_VERSION, getpid(),
+          static_cast<unsigned long long>(samples), static_cast<unsigned long long>(planted),
+          static_cast<unsigned long long>(sent));
   fclose(f);
 }
 
 const char *const KNOWN =
-    "gst asgct walker throwable check=SHARE max-depth=N seed=N fault=drop|swap|shift|stale|native|null|error fault-every=N";
+    "gst asgct walker throwable asgct-async gst-other interval=MICROSECONDS idle out=DIR check=SHARE max-depth=N seed=N fault=drop|swap|shift|stale|native|null|error fault-every=N";
 
 bool parse_fault(const std::string &value) {
   const std::pair<const char *, Planted> all[] = {
@@ -508,6 +757,11 @@ bool parse(const std::string &key, const std::string &value) {
   if (key == "asgct") return options.asgct = true;
   if (key == "walker") return options.walker = true;
   if (key == "throwable") return options.throwable = true;
+  if (key == "asgct-async") return options.asgct_async = true;
+  if (key == "gst-other") return options.gst_other = true;
+  if (key == "idle") return options.idle = true;
+  if (key == "interval" && is_number && number >= 10 && number <= 1e9) return options.interval = static_cast<int>(number), true;
+  if (key == "out" && !value.empty()) return use_directory(value.c_str()), is_open.load();
   if (key == "fault") return parse_fault(value);
   if (key == "check" && is_number && number > 0 && number <= 1) return options.check = number, true;
   if (key == "max-depth" && is_count) return options.max_depth = static_cast<int>(number), true;
@@ -529,7 +783,7 @@ bool parse_all(const char *text) {
       return false;
     }
   }
-  if (!options.gst && !options.asgct && !options.walker && !options.throwable) {
+  if (!options.gst && !options.asgct && !options.walker && !options.throwable && !is_sampling()) {
     fprintf(stderr, "jportal stacks: nothing to do; name an interface: -agentpath:LIBRARY=gst,asgct\n");
     return false;
   }
@@ -541,11 +795,11 @@ bool parse_all(const char *text) {
 extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *) {
   if (!parse_all(text)) return JNI_ERR;
   if (vm->GetEnv(reinterpret_cast<void **>(&jvmti), JVMTI_VERSION_11) != JNI_OK) return JNI_ERR;
-  if (options.asgct) {
+  if (options.asgct || options.asgct_async) {
     void *libjvm = dlopen("libjvm.so", RTLD_LAZY | RTLD_NOLOAD);
     async_get_call_trace = reinterpret_cast<AsyncGetCallTrace>(libjvm ? dlsym(libjvm, "AsyncGetCallTrace") : nullptr);
     if (async_get_call_trace == nullptr) {
-      fprintf(stderr, "jportal stacks: this VM has no AsyncGetCallTrace; leave out asgct\n");
+      fprintf(stderr, "jportal stacks: this VM has no AsyncGetCallTrace; leave out asgct and asgct-async\n");
       return JNI_ERR;
     }
   }
@@ -554,8 +808,13 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *) {
   callbacks.ClassLoad = on_class_load;
   callbacks.VMInit = on_vm_init;
   callbacks.VMDeath = on_vm_death;
+  callbacks.ThreadStart = on_thread_start;
+  callbacks.ThreadEnd = on_thread_end;
   if (jvmti->SetEventCallbacks(&callbacks, sizeof callbacks) != JVMTI_ERROR_NONE) return JNI_ERR;
-  for (jvmtiEvent event : {JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH}) {
+  for (jvmtiEvent event : {JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH,
+                           JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END}) {
+    bool is_thread = event == JVMTI_EVENT_THREAD_START || event == JVMTI_EVENT_THREAD_END;
+    if (is_thread && !is_sampling()) continue;
     if (jvmti->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr) != JVMTI_ERROR_NONE) return JNI_ERR;
   }
   return pthread_key_create(&exit_key, close_log) == 0 ? JNI_OK : JNI_ERR;

@@ -30,6 +30,83 @@ const FAULTS: [(&str, &[&str]); 6] = [
     ("null", &["wrong-method"]),
 ];
 
+/// Faults planted in the log of stacks taken at any moment, and the verdicts that are right about
+/// them. A stack of another thread may be short.
+const ASYNC_FAULTS: [(&str, &[&str]); 4] = [
+    ("drop", &["too-few", "inline-frames-missing"]),
+    ("shift", &["wrong-location"]),
+    ("swap", &["wrong-method"]),
+    (
+        "thread",
+        &[
+            "too-few",
+            "inline-frames-missing",
+            "too-many",
+            "wrong-method",
+            "wrong-location",
+            "wrong-nativeness",
+        ],
+    ),
+];
+
+/// A sample of a log, as `tests/stacks-agent/FORMAT.md` defines it.
+#[derive(Clone)]
+struct LoggedSample {
+    head: [u8; 40],
+    frames: Vec<[u8; 16]>,
+}
+
+impl LoggedSample {
+    const ASGCT_ASYNC: u8 = 5;
+
+    /// The header of a log, and its samples.
+    fn read(bytes: &[u8]) -> (&[u8], Vec<Self>) {
+        let (header, mut rest) = bytes.split_at(32);
+        let mut all = Vec::new();
+        while let Some((head, after)) = rest.split_first_chunk::<40>() {
+            let size = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
+            let (frames, next) = after.split_at(size - head.len());
+            let frames = frames.as_chunks::<16>().0.to_vec();
+            all.push(Self { head: *head, frames });
+            rest = next;
+        }
+        (header, all)
+    }
+    fn write(mut self, to: &mut Vec<u8>) {
+        let size = self.head.len() + 16 * self.frames.len();
+        self.head[..4].copy_from_slice(&(size as u32).to_le_bytes());
+        if !self.frames.is_empty() {
+            self.head[32..36].copy_from_slice(&(self.frames.len() as u32).to_le_bytes());
+        }
+        to.extend(self.head);
+        self.frames.iter().for_each(|f| to.extend(f));
+    }
+    fn location(&self, frame: usize) -> i32 {
+        i32::from_le_bytes(self.frames[frame][8..12].try_into().expect("four bytes"))
+    }
+    /// Makes the sample wrong in its outermost frames, in which AsyncGetCallTrace is exact.
+    /// `false`: it cannot be made wrong.
+    fn plant(&mut self, fault: &str, other: &[[u8; 16]]) -> bool {
+        let (n, is_cut) = (self.frames.len(), self.head[5] != 0);
+        if self.head[4] != Self::ASGCT_ASYNC || n < 3 || is_cut {
+            return false;
+        }
+        let last = n - 1;
+        match fault {
+            "drop" => _ = self.frames.pop(),
+            "shift" => {
+                let shifted = self.location(last) + 1;
+                self.frames[last][8..12].copy_from_slice(&shifted.to_le_bytes());
+            }
+            "swap" if self.frames[last][..8] == self.frames[last - 1][..8] => return false,
+            "swap" => self.frames.swap(last, last - 1),
+            _ if other.is_empty() || other[other.len() - 1] == self.frames[last] => return false,
+            _ => self.frames = other.to_vec(),
+        }
+        true
+    }
+}
+
 struct Stacked {
     place: Installation,
     folder: Scratch,
@@ -85,6 +162,61 @@ impl Stacked {
         (report, finished, read(&log.join("stacks.tsv")))
     }
 
+    /// Records with asynchronous stacks. Returns the recording and the directory of the log.
+    fn recorded_async(&self, flags: &[&str], rounds: &str) -> (RecordedRun, Scratch) {
+        let log = Scratch::new().expect("a folder for the log");
+        let library = self.place.programs.join("libjportal_stacks.so");
+        let agent = format!(
+            "-agentpath:{}=asgct-async,gst-other,interval=300,out={}",
+            library.display(),
+            log.path().display()
+        );
+        let flags = flags.iter().map(|&f| f.to_owned()).chain([agent]).collect();
+        // Stacks are matched by time.
+        let plan = Plan { oracle: false, flags, timing: "cyc", ..Plan::new(EngineMode::Tiered) };
+        let words = ["-cp".to_owned(), self.folder.path().display().to_string()];
+        let words = [&words[..], &["Stacked".to_owned(), rounds.to_owned()]].concat();
+        let recording = RecordedRun::command(&self.place, &words, &plan).expect("the program is recorded");
+        assert!(recording.program.status.success(), "{}", recording.program.stderr);
+        (recording, log)
+    }
+
+    /// The asynchronous stacks agree with the flow, and those in which a fault is planted do not.
+    fn agree_at_any_moment(&self, mode: &str, flags: &[&str], rounds: &str) {
+        let (recording, log) = self.recorded_async(flags, rounds);
+        let report = validated_log(&recording, log.path(), &["--allow", "0.03"], 0);
+        let [taken, judged, equal, imprecise, broken, errors] = async_figures(&report);
+        let right = equal + imprecise;
+        figure(&format!(
+            "stacks-async\t{mode}\ttaken {taken}\terrors {errors}\tjudged {judged}\timprecise {imprecise}\tbroken {broken}"
+        ));
+        assert!(judged > 60, "{mode}: {judged} of {taken}");
+        assert!(
+            judged * 100 >= (taken - errors) * 90,
+            "{mode}: {judged} of {}: {}",
+            taken - errors,
+            report["not_judged"]
+        );
+        for (fault, verdicts) in ASYNC_FAULTS {
+            let wrong = Scratch::new().expect("a folder for the log");
+            let (planted, left) = planted_log(log.path(), wrong.path(), fault);
+            assert!(planted > 50, "{mode}: {fault}: {planted} were planted");
+            let report = validated_log(&recording, wrong.path(), &["--api", "asgct-async"], 1);
+            let [_, _, equal, others, found, _] = async_figures(&report);
+            let still_right = equal + others;
+            // Nothing that is wrong is taken for right: what is right has no fault.
+            assert!(still_right <= left, "{mode}: {fault}: {still_right} are right, {left} have no fault");
+            assert!(found + left + 20 >= right, "{mode}: {fault}: {found} of {planted}, {right} were right");
+            let groups = report["groups"].as_array().expect("groups").iter();
+            let as_planted: u64 = groups
+                .filter(|g| g["verdict"].as_str().is_some_and(|v| verdicts.contains(&v)))
+                .map(|g| count(&g["samples"]))
+                .sum();
+            // What was broken or imprecise before may have any verdict.
+            assert!(as_planted + broken + imprecise >= found, "{mode}: {fault}: {}", report["groups"]);
+        }
+    }
+
     /// The interfaces agree with the flow.
     fn agree(&self, mode: &str, flags: &[&str], rounds: &str, check: &str) -> Value {
         let options = format!("gst,asgct,walker,throwable,check={check}");
@@ -119,6 +251,59 @@ impl Stacked {
             assert!(verdicts.contains(&verdict), "{fault} was found as {verdict}");
         }
     }
+}
+
+/// The report on the log in `directory`.
+fn validated_log(recording: &RecordedRun, directory: &Path, more: &[&str], status: i32) -> Value {
+    let directory = directory.to_str().expect("a path in UTF-8");
+    let arguments = [&["--json", "--log", directory][..], more].concat();
+    let finished = recording.jportal(&["validate", "stacks"], &recording.capture(), &arguments);
+    let finished = finished.expect("validate runs");
+    let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+    assert_eq!(finished.status.code(), Some(status), "{} {}", report["apis"], report["findings"][0]);
+    report
+}
+
+/// Of AsyncGetCallTrace in signal handlers: taken, judged, equal, imprecise, broken, errors.
+fn async_figures(report: &Value) -> [u64; 6] {
+    let rows = report["apis"].as_array().expect("rows");
+    let row = rows.iter().find(|r| r["api"] == "asgct-async").expect("asynchronous stacks");
+    let verdict = |name: &str| row["verdicts"][name].as_u64().unwrap_or(0);
+    let [equal, imprecise, error] = ["equal", "imprecise", "error"].map(verdict);
+    [count(&row["samples"]), count(&row["judged"]), equal, imprecise, count(&row["broken"]), error]
+}
+
+/// Copies a log with a fault in each sample that can have it. Returns how many have it, and how
+/// many stacks have not.
+fn planted_log(from: &Path, to: &Path, fault: &str) -> (u64, u64) {
+    let files = || {
+        let entries = std::fs::read_dir(from).expect("the log").map(|e| e.expect("an entry").path());
+        let mut all: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "async")).collect();
+        all.sort();
+        all
+    };
+    std::fs::copy(from.join("methods.tsv"), to.join("methods.tsv")).expect("the methods");
+    let bytes: Vec<Vec<u8>> = files().iter().map(|f| std::fs::read(f).expect("a log")).collect();
+    let logs: Vec<_> = bytes.iter().map(|b| LoggedSample::read(b)).collect();
+    let (mut planted, mut left) = (0, 0);
+    for (file, (header, samples)) in files().iter().zip(&logs) {
+        let mut out = header.to_vec();
+        for sample in samples {
+            // The last stack of another thread whose outermost frame is another one.
+            let differs = |s: &&LoggedSample| s.frames.last() != sample.frames.last() && s.frames.len() > 1;
+            let other = logs.iter().flat_map(|l| &l.1).rfind(differs);
+            let mut sample = sample.clone();
+            let is_async = sample.head[4] == LoggedSample::ASGCT_ASYNC;
+            if sample.plant(fault, other.map_or(&[][..], |s| &s.frames)) {
+                planted += 1;
+            } else {
+                left += u64::from(is_async);
+            }
+            sample.write(&mut out);
+        }
+        std::fs::write(to.join(file.file_name().expect("a name")), out).expect("a log is written");
+    }
+    (planted, left)
 }
 
 fn read(path: &Path) -> String {
@@ -156,5 +341,23 @@ fn stacks_agree_in_each_mode_and_each_fault_is_found() {
             assert!(frames(&report, "C2", true) > 500, "{}", report["frames"]);
         }
         FAULTS.iter().for_each(|&fault| stacked.is_found(flags, "32", fault));
+    }
+}
+
+#[test]
+fn stacks_taken_at_any_moment_agree_and_planted_faults_are_found() {
+    let Some(stacked) = Stacked::new("stacks_taken_at_any_moment_agree_and_planted_faults_are_found") else {
+        return;
+    };
+    stacked.agree_at_any_moment("tiered", MODES[0].1, "4000");
+}
+
+#[test]
+#[ignore = "slow: records the program in each mode"]
+fn stacks_taken_at_any_moment_agree_in_each_mode() {
+    let Some(stacked) = Stacked::new("stacks_taken_at_any_moment_agree_in_each_mode") else { return };
+    for (mode, flags) in MODES {
+        let rounds = if mode == "interpreter" { "3000" } else { "20000" };
+        stacked.agree_at_any_moment(mode, flags, rounds);
     }
 }

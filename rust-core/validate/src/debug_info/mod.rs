@@ -23,8 +23,10 @@ mod samples;
 
 pub use collect::{FirstSeen, Reached, StateCollector};
 pub use judge::{StateGroup, StateVerdict};
+pub(crate) use place::{FramePosition, Layouts, frames_of_scope};
 pub use report::{
     DebugInfoReport, ImpossibleCode, Instructions, ReportLimits, SampleRow, StateCounts, StateFinding,
     StateFrame, StatePlace, StateRow, UnjudgedRow,
 };
 pub use samples::SampleCounts;
+pub(crate) use samples::{marked_up_to, whereabouts};

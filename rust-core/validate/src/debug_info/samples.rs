@@ -124,6 +124,16 @@ pub(crate) fn samples(
     counts
 }
 
+/// Where markers place control before the instruction at `offset`, in a machine block that began at
+/// `from` with control at `marked`. An instruction of C2 may belong to any of the markers passed.
+pub(crate) fn marked_up_to(n: &NMethod, marked: Marked, (from, offset): (u32, u32)) -> Vec<Marked> {
+    let mut all = vec![marked];
+    if let Some(m) = n.markers.as_deref() {
+        m.passed(from, offset + 1).for_each(|(_, list)| pass(&mut all, list, n.compiler == compilers::C2));
+    }
+    all
+}
+
 /// Control passes markers. C2 places all markers of a machine block at its start, so control may
 /// be at any of them.
 fn pass(marked: &mut Vec<Marked>, list: &[Marker], keeps: bool) {
@@ -145,7 +155,11 @@ fn pass(marked: &mut Vec<Marked>, list: &[Marker], keeps: bool) {
     }
 }
 
-fn whereabouts(layouts: &mut Layouts<'_>, n: &NMethod, marked: &[Marked]) -> Option<Vec<Whereabouts>> {
+pub(crate) fn whereabouts(
+    layouts: &mut Layouts<'_>,
+    n: &NMethod,
+    marked: &[Marked],
+) -> Option<Vec<Whereabouts>> {
     if marked.iter().any(|m| unknown(*m).is_some()) {
         return None;
     }

@@ -16,6 +16,8 @@ use super::log::{LoggedMethod, LoggedMethods, StackApi, TakenFrame, TakenStack};
 pub enum StackVerdict {
     /// The same frames at the same locations.
     Equal,
+    /// Wrong in the innermost frame of the machine, exactly as the VM's source predicts.
+    Imprecise,
     /// The interface gave an error code and no frames.
     Error,
     /// Not judged.
@@ -36,8 +38,9 @@ pub enum StackVerdict {
 
 impl StackVerdict {
     /// All of them; the order of the columns of a table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Equal,
+        Self::Imprecise,
         Self::Error,
         Self::TooFew,
         Self::InlineFramesMissing,
@@ -51,6 +54,7 @@ impl StackVerdict {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
+            Self::Imprecise => "imprecise",
             Self::Error => "error",
             Self::NotJudged => "not-judged",
             Self::TooFew => "too-few",
@@ -67,7 +71,7 @@ impl StackVerdict {
     }
     /// Whether the stack is wrong.
     pub const fn is_broken(self) -> bool {
-        self.is_judged() && !matches!(self, Self::Equal)
+        self.is_judged() && !matches!(self, Self::Equal | Self::Imprecise)
     }
 }
 
@@ -87,6 +91,16 @@ pub enum Detail {
     Top,
     /// The VM gave no method, or one that the log does not describe.
     NoMethod,
+    /// Compiled code: the frames are those of the next debug info in the code.
+    NextState,
+    /// Interpreter: the bci is one that the frame stored earlier.
+    StaleBci,
+    /// Interpreter: the bci is the target of the branch that executes.
+    Branched,
+    /// A frame that is being built is missing.
+    NotEntered,
+    /// The frame of a method that returns has been removed, and the walk begins at a wrong place.
+    Removed,
 }
 
 impl Detail {
@@ -99,6 +113,11 @@ impl Detail {
             Self::BottomMissing => "bottom-missing",
             Self::Top => "top",
             Self::NoMethod => "no-method",
+            Self::NextState => "next-state",
+            Self::StaleBci => "stale-bci",
+            Self::Branched => "branched",
+            Self::NotEntered => "not-entered",
+            Self::Removed => "removed",
         }
     }
 }

@@ -10,6 +10,7 @@ use jportal_bytecode::MethodTable;
 use jportal_flow::{Analysis, CodeStep, Enough, Entry, Event, EventKind, Exit, Stack, ThreadInfo, Tier};
 use jportal_units::{MethodId, Tid, Tsc};
 
+use super::anytime::AnytimeCounts;
 use super::compare::{Compared, Comparer, Detail, Loaders, MethodNames, StackVerdict, TrueFrame, normalise};
 use super::log::{LoggedMethods, StackApi, StackLog, TakenStack};
 use super::report::{StacksReport, WrongStack, shown_taken, shown_truth};
@@ -24,6 +25,9 @@ pub struct StacksOptions {
     pub capture: String,
     /// The interfaces to judge.
     pub apis: Vec<StackApi>,
+    /// Stacks taken at any moment are judged in the same decode. The analysis then takes no runs,
+    /// so that events have the numbers of single bytecodes.
+    pub anytime: bool,
 }
 
 /// The properties by which broken stacks are grouped.
@@ -158,6 +162,11 @@ impl StacksAnalysis {
 
     /// The report. Stacks without a flow are not judged.
     pub fn finish(self) -> StacksReport {
+        self.finish_with(AnytimeCounts::default())
+    }
+
+    /// The report, with what was counted of stacks taken at any moment.
+    pub fn finish_with(self, anytime: AnytimeCounts) -> StacksReport {
         let open = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut counts = StackCounts::default();
         // The threads' states, which share the lanes, have been merged.
@@ -173,6 +182,7 @@ impl StacksAnalysis {
         for mut log in open.logs {
             counts.drop_rest(&self.shared.options, &mut log, "the capture has no flow of the thread");
         }
+        counts.add(anytime.0);
         StacksReport::new(counts, &self.shared.options)
     }
 }
@@ -187,9 +197,44 @@ impl StackCounts {
         }
         self.log_errors.extend(log.error().map(|e| format!("the log of thread {}: {e}", log.tid)));
     }
-    fn not_judged(&mut self, api: StackApi, why: &'static str) {
+    pub(crate) fn error(&mut self, api: StackApi, code: i32) {
+        *self.errors.entry((api, code)).or_default() += 1;
+        *self.verdicts.entry((api, StackVerdict::Error, Detail::None)).or_default() += 1;
+    }
+    pub(crate) fn not_judged(&mut self, api: StackApi, why: &'static str) {
         *self.not_judged.entry((api, why)).or_default() += 1;
         *self.verdicts.entry((api, StackVerdict::NotJudged, Detail::None)).or_default() += 1;
+    }
+    pub(crate) fn count(&mut self, api: StackApi, compared: Compared, truth: &[TrueFrame]) {
+        let Compared { verdict, detail, at } = compared;
+        let broken = verdict.is_broken();
+        *self.verdicts.entry((api, verdict, detail)).or_default() += 1;
+        if let Some(top) = truth.iter().find(|f| f.tier != Tier::Native) {
+            let counts = self.by_top.entry((api, (top.tier, top.inlined))).or_default();
+            *counts = (counts.0 + 1, counts.1 + u64::from(broken));
+        }
+        // Beyond the first difference, nothing says which frame belongs to which. Of an imprecise
+        // stack only the frames below the innermost one of the machine are compared.
+        let (from, to) = match verdict {
+            StackVerdict::Imprecise => {
+                (truth.iter().position(|f| !f.inlined).map_or(0, |i| i + 1), truth.len())
+            }
+            _ if broken => (0, at + 1),
+            _ => (0, truth.len()),
+        };
+        for (i, f) in truth.iter().enumerate().take(to).skip(from) {
+            let open = f.tier != Tier::Native && f.bci.is_none();
+            let counts = self.frames.entry((api, (f.tier, f.inlined))).or_default();
+            let wrong = broken && i == at;
+            *counts = (counts.0 + 1, counts.1 + u64::from(open), counts.2 + u64::from(wrong));
+        }
+    }
+    /// Counts a broken stack in its group. `false`: the group has enough findings.
+    pub(crate) fn group(&mut self, key: StackGroupKey) -> bool {
+        let next = self.findings.len();
+        let group = self.groups.entry(key).or_insert((0, next));
+        group.0 += 1;
+        group.0 <= KEPT
     }
     fn add(&mut self, other: Self) {
         fn sum<K: Ord>(to: &mut BTreeMap<K, u64>, from: BTreeMap<K, u64>) {
@@ -319,9 +364,7 @@ impl StackLane {
             return self.counts.not_judged(api, why);
         }
         if taken.frames.is_empty() {
-            *self.counts.errors.entry((api, taken.error)).or_default() += 1;
-            *self.counts.verdicts.entry((api, StackVerdict::Error, Detail::None)).or_default() += 1;
-            return;
+            return self.counts.error(api, taken.error);
         }
         let mut truth = self.truth();
         normalise(&shared.names, &shared.methods, taken, &mut truth);
@@ -336,44 +379,15 @@ impl StackLane {
         }
         let (names, methods) = (&shared.names, &*shared.methods);
         let compared = Comparer { names, methods, loaders: &mut self.loaders }.compare(taken, &truth);
-        self.count(api, compared, &truth);
+        self.counts.count(api, compared, &truth);
         if compared.verdict.is_broken() {
             self.find(shared, taken, &truth, compared);
         }
     }
 
-    fn count(&mut self, api: StackApi, compared: Compared, truth: &[TrueFrame]) {
-        let Compared { verdict, detail, at } = compared;
-        let broken = verdict.is_broken();
-        *self.counts.verdicts.entry((api, verdict, detail)).or_default() += 1;
-        if let Some(top) = truth.iter().find(|f| f.tier != Tier::Native) {
-            let counts = self.counts.by_top.entry((api, (top.tier, top.inlined))).or_default();
-            *counts = (counts.0 + 1, counts.1 + u64::from(broken));
-        }
-        // Beyond the first difference, nothing says which frame belongs to which.
-        let sure = if broken { at + 1 } else { truth.len() };
-        for (i, f) in truth.iter().enumerate().take(sure) {
-            let open = f.tier != Tier::Native && f.bci.is_none();
-            let counts = self.counts.frames.entry((api, (f.tier, f.inlined))).or_default();
-            let wrong = broken && i == at;
-            *counts = (counts.0 + 1, counts.1 + u64::from(open), counts.2 + u64::from(wrong));
-        }
-    }
-
     /// The circumstances of a sample.
     fn tags(&self, shared: &JudgeContext, truth: &[TrueFrame]) -> Vec<&'static str> {
-        let mut tags = Vec::new();
-        if let Some(top) = truth.iter().find(|f| f.tier != Tier::Native) {
-            tags.push(top.tier.name());
-            tags.extend(top.inlined.then_some("inlined"));
-        }
-        let is_handle = |f: &TrueFrame| {
-            let method = shared.methods.get(f.method);
-            let class = method.and_then(|m| shared.methods.classes().get(m.class));
-            method.is_some_and(|m| m.class_name.starts_with("java/lang/invoke/"))
-                || class.is_some_and(|c| c.hidden)
-        };
-        tags.extend(truth.iter().any(is_handle).then_some("method handle"));
+        let mut tags = tags_of(&shared.methods, truth);
         let near = |at: Option<u64>| at.is_some_and(|at| self.events - at <= NEAR);
         tags.extend(near(self.deoptimised).then_some("deoptimisation"));
         tags.extend(near(self.replaced).then_some("on-stack replacement"));
@@ -382,11 +396,8 @@ impl StackLane {
 
     fn find(&mut self, shared: &JudgeContext, taken: &TakenStack, truth: &[TrueFrame], compared: Compared) {
         let tags = self.tags(shared, truth);
-        let next = self.counts.findings.len();
         let key = (taken.api, compared.verdict, compared.detail, tags.clone());
-        let group = self.counts.groups.entry(key).or_insert((0, next));
-        group.0 += 1;
-        if group.0 > KEPT {
+        if !self.counts.group(key) {
             return;
         }
         let event = self.events.saturating_sub(1);
@@ -410,6 +421,23 @@ impl StackLane {
             ),
         });
     }
+}
+
+/// The circumstances of a sample that its frames show.
+pub(crate) fn tags_of(methods: &MethodTable, truth: &[TrueFrame]) -> Vec<&'static str> {
+    let mut tags = Vec::new();
+    if let Some(top) = truth.iter().find(|f| f.tier != Tier::Native) {
+        tags.push(top.tier.name());
+        tags.extend(top.inlined.then_some("inlined"));
+    }
+    let is_handle = |f: &TrueFrame| {
+        let method = methods.get(f.method);
+        let class = method.and_then(|m| methods.classes().get(m.class));
+        method.is_some_and(|m| m.class_name.starts_with("java/lang/invoke/"))
+            || class.is_some_and(|c| c.hidden)
+    };
+    tags.extend(truth.iter().any(is_handle).then_some("method handle"));
+    tags
 }
 
 /// A Java thread and what is known of its OS thread.
@@ -436,5 +464,8 @@ impl Analysis for StacksAnalysis {
     fn merge(&mut self, _: Self::Thread) {}
     fn takes_code(&self) -> bool {
         true
+    }
+    fn takes_runs(&self) -> bool {
+        !self.shared.options.anytime
     }
 }

@@ -61,11 +61,18 @@ pub enum StackApi {
     /// The backtrace that the VM stores in a new Throwable. It has no hidden frames.
     #[serde(rename = "throwable")]
     Throwable,
+    /// AsyncGetCallTrace in a signal handler.
+    #[serde(rename = "asgct-async")]
+    AsgctAsync,
+    /// JVMTI's GetStackTrace of another thread.
+    #[serde(rename = "gst-other")]
+    GstOther,
 }
 
 impl StackApi {
     /// All of them; the order of the rows of a table.
-    pub const ALL: [Self; 4] = [Self::Gst, Self::Asgct, Self::Walker, Self::Throwable];
+    pub const ALL: [Self; 6] =
+        [Self::Gst, Self::Asgct, Self::Walker, Self::Throwable, Self::AsgctAsync, Self::GstOther];
     /// The name in texts and JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,14 +80,16 @@ impl StackApi {
             Self::Asgct => "asgct",
             Self::Walker => "walker",
             Self::Throwable => "throwable",
+            Self::AsgctAsync => "asgct-async",
+            Self::GstOther => "gst-other",
         }
     }
     /// The location that it gives to a frame of a native method.
     pub(crate) const fn native_location(self) -> i32 {
         match self {
-            // Of the last two, by the stacks agent.
-            Self::Gst | Self::Walker | Self::Throwable => -1,
-            Self::Asgct => -3,
+            // Of walker and throwable, by the stacks agent.
+            Self::Gst | Self::GstOther | Self::Walker | Self::Throwable => -1,
+            Self::Asgct | Self::AsgctAsync => -3,
         }
     }
     fn of(number: u8) -> Option<Self> {
@@ -103,8 +112,14 @@ pub(crate) struct TakenStack {
     pub(crate) api: StackApi,
     /// The frames stop at the maximum depth.
     pub(crate) truncated: bool,
-    /// Number of the call of `Probe.hit` in the thread, from 0.
+    /// Number of the call of `Probe.hit` in the thread, from 0. Of a stack taken at any moment, its
+    /// number in the thread.
     pub(crate) hit: u64,
+    /// When it was taken. Of GetStackTrace of another thread, the time before the call.
+    pub(crate) tsc: u64,
+    /// The instruction that a signal interrupted. Of GetStackTrace of another thread, the time
+    /// after the call.
+    pub(crate) pc: u64,
     /// Error code, if there are no frames.
     pub(crate) error: i32,
     /// Innermost first.
@@ -215,6 +230,8 @@ impl StackLog {
             api,
             truncated: h[5] != 0,
             hit: long(&h, 8),
+            tsc: long(&h, 16),
+            pc: long(&h, 24),
             error: result.min(0),
             frames: frames.map(frame).collect(),
         }))

@@ -14,14 +14,14 @@ use super::report::{StacksReport, wilson};
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, methods, probe_call};
 
 /// f, g, h and `Probe.hit` of [`methods`].
-const METHODS: &str = "id\tclass\tloader\tmethod\tdescriptor\n\
+pub(super) const METHODS: &str = "id\tclass\tloader\tmethod\tdescriptor\n\
     10\ta/B\t1\tf\t(I)I\n11\ta/B\t1\tg\t(I)I\n13\ta/C\t1\th\t(I)I\n14\tjportal/oracle/Probe\t0\thit\t(II)V\n";
-const TID: u32 = 7;
+pub(super) const TID: u32 = 7;
 
 /// A frame of the log: method, location.
-type F = (u64, i32);
+pub(super) type F = (u64, i32);
 
-fn header(magic: [u8; 8], version: u32) -> Vec<u8> {
+pub(super) fn header(magic: [u8; 8], version: u32) -> Vec<u8> {
     let mut b = magic.to_vec();
     b.extend(version.to_le_bytes());
     b.extend(TID.to_le_bytes());
@@ -32,10 +32,18 @@ fn header(magic: [u8; 8], version: u32) -> Vec<u8> {
 
 /// A sample of an interface, 1 or 2, at a call of `Probe.hit`.
 fn sample(api: u8, truncated: bool, hit: u64, result: i32, frames: &[F]) -> Vec<u8> {
+    let mut b = sample_at(api, hit, result, frames, (0, 0));
+    b[5] = truncated.into();
+    b
+}
+
+/// A sample of any interface, with its time and the address or second time.
+pub(super) fn sample_at(api: u8, hit: u64, result: i32, frames: &[F], (tsc, pc): (u64, u64)) -> Vec<u8> {
     let mut b = (40 + 16 * frames.len() as u32).to_le_bytes().to_vec();
-    b.extend([api, truncated.into(), 0, 0]);
+    b.extend([api, 0, 0, 0]);
     b.extend(hit.to_le_bytes());
-    b.extend([0; 16]);
+    b.extend(tsc.to_le_bytes());
+    b.extend(pc.to_le_bytes());
     b.extend(result.to_le_bytes());
     b.extend([0; 4]);
     for (method, location) in frames {
@@ -60,7 +68,12 @@ fn report(samples: &[Vec<u8>], flow: &[Event]) -> StacksReport {
 
 fn report_of(methods: Arc<MethodTable>, names: &str, bytes: Vec<u8>, flow: &[Event]) -> StacksReport {
     let logged = LoggedMethods::read(names.as_bytes()).unwrap();
-    let options = StacksOptions { findings: 10, capture: "x.jportal".into(), apis: StackApi::ALL.to_vec() };
+    let options = StacksOptions {
+        findings: 10,
+        capture: "x.jportal".into(),
+        apis: StackApi::ALL.to_vec(),
+        anytime: false,
+    };
     let exits = vec![(Tid(TID), Tsc(1000))];
     let mut analysis = StacksAnalysis::new(methods, &logged, vec![open(bytes).unwrap()], exits, options);
     feed(&mut analysis, TID, flow);
@@ -212,7 +225,8 @@ fn what_the_flow_does_not_know_is_not_judged() {
         assert_eq!((report.not_judged[0].why, report.not_judged[0].samples), (why, 1));
     }
     let logged = LoggedMethods::read(METHODS.as_bytes()).unwrap();
-    let options = StacksOptions { findings: 1, capture: String::new(), apis: StackApi::ALL.to_vec() };
+    let options =
+        StacksOptions { findings: 1, capture: String::new(), apis: StackApi::ALL.to_vec(), anytime: false };
     let log = open([header(MAGIC, 1), right].concat()).unwrap();
     let report = StacksAnalysis::new(methods(), &logged, vec![log], Vec::new(), options).finish();
     assert_eq!(report.not_judged[0].why, "the capture has no flow of the thread");

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Judges stacks that were taken at any moment: by a signal, or from another thread.
+//!
+//! Below the innermost frame of the machine, the frames and their bcis are those of the flow. In
+//! the innermost one, markers say which bytecode block is executing, and often not which bytecode
+//! of it: each bytecode at which control may be is right.
+//!
+//! AsyncGetCallTrace is imprecise by design. What it does is known from HotSpot's source, so that a
+//! stack that is wrong for such a reason, and for no other, has a verdict of its own: it is exactly
+//! the stack that the source predicts.
+
+use jportal_bytecode::{Instruction, MethodTable, Transfer};
+use jportal_flow::Tier;
+use jportal_reconstruct::{LastRun, Marked, Pause, PausedAt, PausedFrame, Unmarked};
+use jportal_units::{Bci, CodeId, MethodId};
+use jportal_vm_image::{NMethod, VmImage};
+
+use super::compare::{Compared, Comparer, Detail, Loaders, MethodNames, StackVerdict, TrueFrame};
+use super::judge::{StackCounts, StacksOptions};
+use super::log::{LoggedMethods, StackApi, TakenStack};
+use super::moments::{Moment, MomentFinder, ThreadMoments};
+use super::report::{WrongStack, shown_taken, shown_truth};
+use crate::debug_info::{FramePosition, Layouts, frames_of_scope, marked_up_to, whereabouts};
+
+/// The stacks that may be right, and those that the VM's source predicts instead.
+#[derive(Debug, Default)]
+struct ExpectedStacks {
+    /// Innermost frame first.
+    right: Vec<Vec<TrueFrame>>,
+    predicted: Vec<(Detail, Vec<TrueFrame>)>,
+    /// The innermost frame has been removed, so that nothing can be predicted.
+    removed: bool,
+}
+
+/// What debug info has before the first bytecode of a method. AsyncGetCallTrace gives -1 for it; no
+/// bytecode is at this bci.
+const BEFORE_FIRST: u16 = u16::MAX;
+
+/// Judges stacks taken at any moment.
+#[derive(Debug)]
+pub struct AnytimeJudge<'a> {
+    image: &'a VmImage,
+    methods: &'a MethodTable,
+    names: MethodNames,
+    options: StacksOptions,
+    layouts: Layouts<'a>,
+    counts: StackCounts,
+}
+
+impl<'a> AnytimeJudge<'a> {
+    /// `logged`: the methods that the logs name.
+    pub fn new(
+        image: &'a VmImage,
+        methods: &'a MethodTable,
+        logged: &LoggedMethods,
+        options: StacksOptions,
+    ) -> Self {
+        let names = MethodNames::new(logged, methods);
+        Self {
+            image,
+            methods,
+            names,
+            options,
+            layouts: Layouts::new(methods),
+            counts: StackCounts::default(),
+        }
+    }
+    /// Judges all stacks. The decode must have ended.
+    pub fn judge(mut self, finder: MomentFinder) -> AnytimeCounts {
+        for thread in finder.finish() {
+            let mut loaders = Loaders::default();
+            for moment in &thread.moments {
+                if self.options.apis.contains(&moment.taken.api) {
+                    self.moment(&thread, moment, &mut loaders);
+                }
+            }
+            self.counts.log_errors.extend(thread.log_error);
+        }
+        AnytimeCounts(self.counts)
+    }
+
+    fn moment(&mut self, thread: &ThreadMoments, moment: &Moment, loaders: &mut Loaders) {
+        let (taken, api) = (&moment.taken, moment.taken.api);
+        let fitting = moment.fitting(&thread.pauses);
+        let pauses = || fitting.iter().filter_map(|&i| thread.pauses.get(i));
+        // Of a thread without Java frames AsyncGetCallTrace says 0, or -3 in native code.
+        let no_frame = matches!(taken.error, 0 | -3)
+            && pauses().next().is_some()
+            && pauses().all(|p| p.frames.is_empty());
+        if taken.frames.is_empty() && !no_frame {
+            return self.counts.error(api, taken.error);
+        }
+        if let Some(why) = unmatched(thread, moment, &fitting) {
+            return self.counts.not_judged(api, why);
+        }
+        let mut results = Vec::new();
+        let known = normalised(taken);
+        for pause in pauses() {
+            let expected = match self.expected(pause, api) {
+                Ok(expected) => expected,
+                Err(why) => return self.counts.not_judged(api, why),
+            };
+            let compared = self.compare(&known, &expected, loaders);
+            results.push((pause, expected, compared));
+        }
+        let agree = results.windows(2).all(|w| {
+            let (a, b) = (&w[0].2.0, &w[1].2.0);
+            (a.verdict, a.detail) == (b.verdict, b.detail)
+        });
+        if !agree {
+            return self.counts.not_judged(api, "several moments fit, and they disagree");
+        }
+        let Some((pause, expected, (compared, index))) = results.pop() else { return };
+        let Some(truth) = expected.right.into_iter().nth(index) else { return };
+        if compared.verdict.is_broken() && self.is_explained_near((thread, moment), &known, loaders) {
+            return self
+                .counts
+                .not_judged(api, "the clocks of trace and stack differ: a neighbouring moment fits");
+        }
+        self.counts.count(api, compared, &truth);
+        if compared.verdict.is_broken() {
+            self.find((thread, pause), taken, &truth, compared);
+        }
+    }
+
+    /// Whether a pause near the moment explains the stack.
+    fn is_explained_near(
+        &mut self,
+        (thread, moment): (&ThreadMoments, &Moment),
+        taken: &TakenStack,
+        loaders: &mut Loaders,
+    ) -> bool {
+        let near = moment.near.iter().filter_map(|&i| thread.pauses.get(i));
+        near.into_iter().any(|pause| {
+            let Ok(expected) = self.expected(pause, taken.api) else { return false };
+            !expected.removed && !self.compare(taken, &expected, loaders).0.verdict.is_broken()
+        })
+    }
+
+    /// Compares with all stacks that may be right, then with those that are predicted. Also gives
+    /// the index of the right one that was meant.
+    fn compare(
+        &self,
+        taken: &TakenStack,
+        expected: &ExpectedStacks,
+        loaders: &mut Loaders,
+    ) -> (Compared, usize) {
+        let mut comparer = Comparer { names: &self.names, methods: self.methods, loaders };
+        let mut first = None;
+        for (i, right) in expected.right.iter().enumerate() {
+            let compared = comparer.compare(taken, right);
+            if compared.verdict == StackVerdict::Equal {
+                return (compared, i);
+            }
+            // The difference that is farthest from the innermost frame says most.
+            if first.is_none_or(|(best, _): (Compared, usize)| compared.at > best.at) {
+                first = Some((compared, i));
+            }
+        }
+        for (detail, predicted) in &expected.predicted {
+            let compared = comparer.compare(taken, predicted);
+            if compared.verdict == StackVerdict::Equal {
+                return (Compared { verdict: StackVerdict::Imprecise, detail: *detail, at: 0 }, 0);
+            }
+        }
+        if expected.removed {
+            let removed = Compared { verdict: StackVerdict::Imprecise, detail: Detail::Removed, at: 0 };
+            return (removed, 0);
+        }
+        first.unwrap_or((Compared { verdict: StackVerdict::Equal, detail: Detail::None, at: 0 }, 0))
+    }
+
+    fn expected(&mut self, pause: &Pause, api: StackApi) -> Result<ExpectedStacks, &'static str> {
+        if pause.lost {
+            return Err("a gap in the thread's flow comes before");
+        }
+        if !pause.whole {
+            return Err("a frame is older than the trace");
+        }
+        let frames = true_frames(&pause.frames);
+        let asynchronous = api == StackApi::AsgctAsync;
+        let mut expected = ExpectedStacks { right: vec![frames.clone()], ..Default::default() };
+        match pause.at {
+            PausedAt::Moved => return Err("control continued elsewhere than where it was interrupted"),
+            PausedAt::Outside | PausedAt::Interpreter => {}
+            PausedAt::Stub { code, offset } => {
+                // A handler of an nmethod: its own debug info.
+                if let Some(n) = self.nmethod(code) {
+                    let rest = without_top(&frames);
+                    if let Some(method) = n.method.filter(|_| self.is_native(n)) {
+                        // The entry of a native wrapper. The wrapper's own method is shown.
+                        let tier = Tier::Native;
+                        let own = TrueFrame { method, bci: None, tier, inlined: false, found: false };
+                        let below = frames.iter().copied();
+                        expected.right.push(std::iter::once(own).chain(below).collect());
+                    }
+                    expected.predicted.push((Detail::NextState, self.of_debug_info(n, offset, rest)));
+                }
+            }
+            PausedAt::Compiled { code, from, offset, marked, returns } => {
+                expected.removed = returns;
+                let Some(n) = self.nmethod(code) else { return Err("the code is not known") };
+                let rest = without_top(&frames);
+                expected.right = self.in_code(n, (from, offset), marked, rest)?;
+                expected.predicted.push((Detail::NextState, self.of_debug_info(n, offset, rest)));
+                if marked == Marked::Entry {
+                    // A frame of compiled code that is not complete, or that has begun nothing.
+                    expected.predicted.push((Detail::NotEntered, rest.to_vec()));
+                }
+            }
+        }
+        if let Some(last) = pause.last
+            && !matches!(pause.at, PausedAt::Compiled { .. })
+        {
+            let rest = without_top(&frames);
+            if last.cut
+                && let Some(n) = self.nmethod(last.code)
+                && let Some(p) = n.position_of_fault(last.end)
+                && let Some(mut chain) = frames_of_scope(n, p.scope)
+            {
+                if let Some(innermost) = chain.last_mut() {
+                    innermost.bci = innermost.bci.or(Some(if asynchronous { BEFORE_FIRST } else { 0 }));
+                }
+                expected.right = vec![with_chain(&chain, tier_of(n), rest)];
+            }
+        }
+        let top = frames.first().copied();
+        if let Some(top) = top.filter(|_| pause.throwing)
+            && let Some(at) = top.bci
+        {
+            // The VM moves the frame to the handler, and may stop the thread there.
+            let handlers = self.methods.get(top.method).map_or(&[][..], |m| &m.exceptions);
+            for handler in handlers.iter().filter(|h| (h.start..h.end).contains(&at)) {
+                let moved = TrueFrame { bci: Some(handler.handler), ..top };
+                expected.right.push(replaced(&frames, moved));
+            }
+        }
+        if pause.at == PausedAt::Outside
+            && let Some(top) = top
+            && let Some(branched) = self.branched(top)
+        {
+            expected.right.push(replaced(&frames, branched));
+        }
+        if !asynchronous {
+            expected.predicted.clear();
+            return Ok(expected);
+        }
+        let Some(top) = top else { return Ok(expected) };
+        if top.tier == Tier::Interpreter {
+            // The interpreter keeps the bci in a register. AsyncGetCallTrace reads the frame's
+            // slot, which is stored at calls and in slow paths (`interpreter_frame_bcp`).
+            for &bci in pause.recent.iter().filter(|b| Some(**b) != top.bci) {
+                let stale = TrueFrame { bci: Some(bci), ..top };
+                expected.predicted.push((Detail::StaleBci, replaced(&frames, stale)));
+            }
+            if let Some(branched) = self.branched(top) {
+                expected.predicted.push((Detail::Branched, replaced(&frames, branched)));
+            }
+        }
+        if top.tier == Tier::Interpreter && self.returns(top) {
+            expected.predicted.push((Detail::Removed, frames[1..].to_vec()));
+        }
+        // An entry of the interpreter may also call the VM before the frame is complete.
+        let is_new = match top.tier {
+            Tier::Interpreter => pause.recent.is_empty(),
+            Tier::Native => pause.at == PausedAt::Interpreter,
+            _ => false,
+        };
+        if is_new && !matches!(pause.at, PausedAt::Compiled { .. }) {
+            // The frame is being built: the frame pointer is still the caller's.
+            // Compiled code leaves it alone: then it is that of an interpreted frame further below.
+            let caller = &frames[1..];
+            let interpreted = caller.iter().position(|f| !matches!(f.tier, Tier::C1 | Tier::C2));
+            expected.predicted.push((Detail::NotEntered, caller.to_vec()));
+            expected.predicted.push((Detail::NotEntered, caller[interpreted.unwrap_or(0)..].to_vec()));
+        }
+        if let Some(top) = pause.removing.filter(|_| pause.at == PausedAt::Interpreter) {
+            let top = true_frames(&[top]);
+            expected.right.push([&top[..], &frames].concat());
+        }
+        if let Some(before) = pause.before.as_deref().filter(|b| b.len() > frames.len()) {
+            // The flow removes the frame when the code that removes it begins.
+            expected.right.push(true_frames(before));
+        }
+        if let Some(LastRun { code, end, .. }) = pause.last
+            && !matches!(pause.at, PausedAt::Compiled { .. })
+            && let Some(n) = self.nmethod(code)
+        {
+            // Compiled code called something that leaves no Java frame anchor: the search for
+            // debug info begins after the return address.
+            let rest = without_top(&frames);
+            expected.predicted.push((Detail::NextState, self.of_debug_info(n, end, rest)));
+        }
+        Ok(expected)
+    }
+
+    /// Whether the code is the wrapper of a native method.
+    fn is_native(&self, n: &NMethod) -> bool {
+        n.method.and_then(|m| self.methods.get(m)).is_some_and(|m| m.is_native())
+    }
+
+    fn returns(&self, top: TrueFrame) -> bool {
+        let opcode = || {
+            let code = &self.methods.get(top.method)?.code;
+            Some(Instruction::at(code, usize::from(top.bci?.0)).ok()?.opcode)
+        };
+        opcode().is_some_and(|o| o.transfer() == Transfer::Return)
+    }
+
+    /// The frame, which is at a branch, at the target. The interpreter moves the bci before it
+    /// calls the VM or polls (`TemplateTable::branch`).
+    fn branched(&self, top: TrueFrame) -> Option<TrueFrame> {
+        let bci = self.branch_target(top.method, top.bci.filter(|_| top.tier == Tier::Interpreter)?)?;
+        Some(TrueFrame { bci: Some(bci), ..top })
+    }
+
+    fn branch_target(&self, method: MethodId, bci: Bci) -> Option<Bci> {
+        let code = &self.methods.get(method)?.code;
+        Instruction::at(code, usize::from(bci.0)).ok()?.branch_target().ok()?
+    }
+
+    fn nmethod(&self, code: CodeId) -> Option<&'a NMethod> {
+        self.image.code(code).and_then(|v| v.nmethod())
+    }
+
+    /// The stacks that are right while control is before `offset` in compiled code, in a machine
+    /// block that begins at `from`. `rest`: the frames below the code's own.
+    fn in_code(
+        &mut self,
+        n: &NMethod,
+        (from, offset): (u32, u32),
+        marked: Marked,
+        rest: &[TrueFrame],
+    ) -> Result<Vec<Vec<TrueFrame>>, &'static str> {
+        let all = marked_up_to(n, marked, (from, offset));
+        if let Some(Marked::Unknown(why)) = all.iter().find(|m| matches!(m, Marked::Unknown(_))) {
+            return Err(unplaced(*why));
+        }
+        let places = whereabouts(&mut self.layouts, n, &all).ok_or("the VM never described a method")?;
+        let tier = tier_of(n);
+        let mut right = Vec::new();
+        for place in &places {
+            for possible in &place.possible {
+                let mut chain: Vec<FramePosition> = place.frames[..=possible.depth].to_vec();
+                let Some(last) = chain.last_mut() else { continue };
+                last.bci = Some(possible.bci.unwrap_or(0));
+                let stack = with_chain(&chain, tier, rest);
+                if !right.contains(&stack) {
+                    right.push(stack);
+                }
+            }
+        }
+        if right.is_empty() {
+            return Err("no bytecode is known at which control may be");
+        }
+        Ok(right)
+    }
+
+    /// What AsyncGetCallTrace takes for the frames of compiled code at `offset`: the first debug
+    /// info after it (`forte.cpp`), or the nmethod's own method.
+    fn of_debug_info(&self, n: &NMethod, offset: u32, rest: &[TrueFrame]) -> Vec<TrueFrame> {
+        let tier = tier_of(n);
+        let state = n.position_of_sample(offset).and_then(|p| frames_of_scope(n, p.scope));
+        let own = || n.method.map(|method| vec![FramePosition { method, bci: Some(0) }]);
+        let mut chain = state.or_else(own).unwrap_or_default();
+        if let Some(last) = chain.last_mut() {
+            last.bci = last.bci.or(Some(BEFORE_FIRST));
+        }
+        with_chain(&chain, tier, rest)
+    }
+
+    fn find(
+        &mut self,
+        (thread, pause): (&ThreadMoments, &Pause),
+        taken: &TakenStack,
+        truth: &[TrueFrame],
+        compared: Compared,
+    ) {
+        let mut tags = super::judge::tags_of(self.methods, truth);
+        tags.push(match pause.at {
+            PausedAt::Outside => "outside of the code cache",
+            PausedAt::Interpreter => "in the interpreter",
+            PausedAt::Compiled { marked: Marked::Entry, .. } => "at the entry",
+            PausedAt::Compiled { .. } => "in compiled code",
+            PausedAt::Stub { .. } => "in a stub",
+            PausedAt::Moved => "moved",
+        });
+        let key = (taken.api, compared.verdict, compared.detail, tags.clone());
+        if !self.counts.group(key) {
+            return;
+        }
+        let event = pause.event.saturating_sub(1);
+        self.counts.findings.push(WrongStack {
+            api: taken.api,
+            verdict: compared.verdict,
+            detail: compared.detail,
+            tags,
+            tid: thread.tid,
+            thread: thread.name.clone(),
+            hit: taken.hit,
+            event,
+            at: compared.at as u64,
+            taken_depth: taken.frames.len() as u64,
+            true_depth: truth.len() as u64,
+            taken: shown_taken(&self.names, taken, compared.at),
+            truth: shown_truth(self.methods, truth, compared.at),
+            see: format!(
+                "jportal dev blocks-around {} {event} --thread {}",
+                self.options.capture, thread.tid
+            ),
+        });
+    }
+}
+
+/// What was counted of stacks taken at any moment.
+#[derive(Debug, Default)]
+pub struct AnytimeCounts(pub(crate) StackCounts);
+
+/// The stack with [`BEFORE_FIRST`] where AsyncGetCallTrace gives no bci of a Java frame.
+fn normalised(taken: &TakenStack) -> TakenStack {
+    let mut known = taken.clone();
+    if taken.api == StackApi::AsgctAsync {
+        let unknown = known.frames.iter_mut().filter(|f| f.location == -1);
+        unknown.for_each(|f| f.location = BEFORE_FIRST.into());
+    }
+    known
+}
+
+/// Why no pause of the thread is known to be the stack's.
+fn unmatched(thread: &ThreadMoments, moment: &Moment, fitting: &[usize]) -> Option<&'static str> {
+    if !thread.seen {
+        Some("the capture has no flow of the thread")
+    } else if moment.more {
+        Some("too many moments fit")
+    } else if fitting.is_empty() {
+        Some(match moment.taken.api {
+            _ if moment.inside => "no interrupt of the thread fits its address and time",
+            _ => "no stay outside of the code cache fits its time",
+        })
+    } else {
+        None
+    }
+}
+
+const fn unplaced(why: Unmarked) -> &'static str {
+    match why {
+        Unmarked::NoMarkers => "the code has no path markers",
+        Unmarked::Found => "the trace begins, or resumes, inside the activation",
+        Unmarked::Lost(_) => "the compiler lost the path",
+        Unmarked::Astray => "path markers contradict each other",
+        Unmarked::MovedPoll => "a moved poll: only its state says which markers happened",
+    }
+}
+
+fn tier_of(n: &NMethod) -> Tier {
+    if n.compiler == jportal_capture::schema::compilers::C1 { Tier::C1 } else { Tier::C2 }
+}
+
+/// The frames of a pause, innermost first.
+fn true_frames(outermost_first: &[PausedFrame]) -> Vec<TrueFrame> {
+    let frame = |f: &PausedFrame| TrueFrame {
+        method: f.method,
+        bci: f.bci,
+        tier: f.tier,
+        inlined: f.inlined,
+        found: false,
+    };
+    outermost_first.iter().rev().map(frame).collect()
+}
+
+/// The frames below the innermost frame of the machine. Innermost first.
+fn without_top(frames: &[TrueFrame]) -> &[TrueFrame] {
+    let top = frames.iter().position(|f| !f.inlined).map_or(frames.len(), |i| i + 1);
+    &frames[top..]
+}
+
+fn replaced(frames: &[TrueFrame], top: TrueFrame) -> Vec<TrueFrame> {
+    let mut all = frames.to_vec();
+    if let Some(first) = all.first_mut() {
+        *first = top;
+    }
+    all
+}
+
+/// The frames of a chain, which is outermost first, above `rest`.
+fn with_chain(chain: &[FramePosition], tier: Tier, rest: &[TrueFrame]) -> Vec<TrueFrame> {
+    let frame = |(i, p): (usize, &FramePosition)| TrueFrame {
+        method: p.method,
+        bci: p.bci.map(Bci),
+        tier,
+        inlined: i > 0,
+        found: false,
+    };
+    let own: Vec<TrueFrame> = chain.iter().enumerate().map(frame).collect();
+    own.into_iter().rev().chain(rest.iter().copied()).collect()
+}
