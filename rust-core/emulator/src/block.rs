@@ -42,6 +42,14 @@ pub enum TransferKind {
     Other,
 }
 
+impl TransferKind {
+    /// Whether the instruction takes its target from a register or from memory. Other threads may
+    /// write there; a return address lies on the thread's own stack.
+    pub const fn reads_target(self) -> bool {
+        matches!(self, Self::IndirectJump | Self::IndirectCall)
+    }
+}
+
 /// One instruction as QEMU lists it.
 #[derive(Clone, Copy, Debug)]
 pub struct InsnBytes<'a> {

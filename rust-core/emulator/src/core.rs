@@ -12,7 +12,9 @@
 //! thread. QEMU executes the block as it was translated, even if its code changes meanwhile, so
 //! the end of the block must not be encoded with a later time. [`Core::detach`] solves this:
 //! the state that knows the unresolved block remains with the thread and keeps its section of
-//! the stream open, while a successor with a fresh unit serves the next thread.
+//! the stream open, while a successor with a fresh unit serves the next thread. A block that ends
+//! in an indirect branch is the exception ([`Core::end_with`]): it is encoded with the later time,
+//! and if memory differs from it by then, its bytes are recorded, too ([`Core::stale`]).
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -75,6 +77,8 @@ pub struct Core {
     published: (u64, u64),
     /// TSC at which the core was given to another thread; only in a detached state.
     detached: Option<u64>,
+    /// See [`Core::take_resumed`].
+    resumed: Unresolved,
     /// Time for which the running thread had no processor of the host, since
     /// [`Core::count_absence`].
     absence: Absence,
@@ -110,6 +114,7 @@ impl Core {
             board: Arc::default(),
             published: (0, 0),
             detached: None,
+            resumed: None,
             absence: Absence::new(config.tsc_khz),
         }
     }
@@ -151,6 +156,7 @@ impl Core {
             board: Arc::clone(&self.board),
             published: (0, 0),
             detached: None,
+            resumed: None,
             absence: Absence::new(self.config.tsc_khz),
         };
         let mut old = Box::new(std::mem::replace(self, successor));
@@ -356,6 +362,16 @@ impl Core {
         if self.state != OutputState::On && !self.begin_lossy(unresolved, block) {
             return false;
         }
+        let mut jump = self.unit.take_jump();
+        if unresolved.is_some_and(|before| before.kind.reads_target())
+            && let Some(since) = jump.take()
+        {
+            self.held_up(unresolved, since);
+            self.resumed = *unresolved;
+            if self.state != OutputState::On && !self.begin_lossy(unresolved, block) {
+                return false;
+            }
+        }
         match *unresolved {
             Some(before) if block.restart || self.injection.inside() => {
                 let arrival = Arrival::Block { restart: block.restart };
@@ -372,7 +388,7 @@ impl Core {
         if self.injection.any() {
             self.inject(block.start);
         }
-        if let Some(since) = self.unit.take_jump() {
+        if let Some(since) = jump {
             self.held_up(unresolved, since);
         }
         if self.unit.bytes().len() < self.chunk {
@@ -380,6 +396,27 @@ impl Core {
         }
         self.flush_inside(unresolved);
         true
+    }
+
+    /// A detached stay ends because its thread begins `block`. Returns whether the stay has the
+    /// end of the unresolved block; if not, the thread must enter its next core with that block.
+    ///
+    /// An indirect branch may have read its target after the core was lost. Code may have been
+    /// installed there in the meantime, which nothing in this stay could execute.
+    pub fn end_with(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
+        debug_assert!(self.detached.is_some());
+        if unresolved.is_some_and(|before| before.kind.reads_target()) {
+            return false;
+        }
+        self.begin_block(unresolved, block);
+        true
+    }
+
+    /// The block with which the thread entered the range again because it was held up in it, if
+    /// there is one since the last call. Memory may differ from it: see [`Core::stale`].
+    #[inline]
+    pub fn take_resumed(&mut self) -> Unresolved {
+        self.resumed.take()
     }
 
     /// Restarts the measurement of absence and of translation time.
@@ -394,8 +431,10 @@ impl Core {
     /// switched the thread out as well. Time in QEMU's translator counts like time without a
     /// processor.
     ///
-    /// The thread is interrupted before the block that it has begun and resumes at once. A
-    /// detached stay ends there instead.
+    /// The thread is interrupted before its unresolved block and resumes at once. A detached stay
+    /// ends there instead. If the thread was held up in a block that ends in an indirect branch,
+    /// that block must still be unresolved: the target may have been read after the jump, and its
+    /// code be younger. Other blocks end in the same way before and after it.
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {

@@ -429,13 +429,18 @@ fn a_stay_does_not_end_before_its_last_block() {
     }
 }
 
-/// Runs four blocks that end in packets. The thread calls `what` between the second and the
-/// third.
-fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
+/// `jmp rax`.
+const INDIRECT: &[u8] = &[0xff, 0xe0];
+/// `jne +0x0ffe`: not taken, unless the next block is at the next multiple of 0x1000.
+const DIRECT: &[u8] = &[0x0f, 0x85, 0xfa, 0x0f, 0, 0];
+
+/// Runs four blocks, each of which ends in `branch`. The thread calls `what` between the second
+/// and the third.
+fn stay_of(branch: &'static [u8], what: impl FnOnce()) -> (Rig, u64) {
     let config = Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() };
     let mut r = rig_with(config);
     let mut thread = None;
-    let jump = |at: u64| leak(at, &[0xff, 0xe0]);
+    let jump = |at: u64| leak(at, branch);
     r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, jump(0x1000));
     r.core.begin_block(&mut thread, jump(0x2000));
@@ -447,10 +452,14 @@ fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
     (r, held)
 }
 
+fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
+    stay_of(INDIRECT, what)
+}
+
 #[test]
 fn a_thread_that_the_host_does_not_run_has_no_core() {
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
-    let (mut r, held) = stay_with(|| std::thread::sleep(PAUSE));
+    let (mut r, held) = stay_of(DIRECT, || std::thread::sleep(PAUSE));
     assert!(held >= 1);
     let switches = switches(&mut r);
     // The switches are: in; out and in around the pause, and around every other time without a
@@ -463,6 +472,38 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     assert!(away.max().unwrap() > 19 * ms, "{switches:?}");
     let packets = r.packets();
     assert!(packets.contains(&"TIP.PGE 3000".to_owned()), "{packets:?}");
+}
+
+#[test]
+fn a_target_may_have_been_read_after_the_thread_was_held_up() {
+    let (mut r, _) = stay_with(|| std::thread::sleep(std::time::Duration::from_millis(20)));
+    let packets = r.packets();
+    let at = |packet: &str| packets.iter().position(|p| p == packet).unwrap_or_else(|| panic!("{packets:?}"));
+    assert!(at("FUP 2000") < at("TIP.PGE 2000") && at("TIP.PGE 2000") < at("TIP 3000"), "{packets:?}");
+    assert!(r.core.take_resumed().is_some());
+    assert!(r.core.take_resumed().is_none());
+}
+
+#[test]
+fn a_detached_stay_does_not_have_a_target_that_may_be_younger() {
+    let mut r = rig_with(Config { mode: OnFull::Stall, ..Config::default() });
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread, clock::tsc());
+    r.core.begin_block(&mut thread, leak(0x1000, INDIRECT));
+    let mut stay = r.core.detach(clock::tsc());
+    assert!(!stay.end_with(&mut thread, leak(0x3000, DIRECT)));
+    stay.finish();
+    assert_eq!(thread.map(|block| block.start), Some(0x1000), "it is still to be encoded");
+    let packets = r.packets();
+    assert_eq!(packets[packets.len() - 2..], ["FUP 1000", "TIP.PGD -"]);
+    // The end of other blocks does not depend on the time.
+    let mut thread = None;
+    r.core.switch_in(12, &mut thread, clock::tsc());
+    r.core.begin_block(&mut thread, leak(0x2000, DIRECT));
+    let mut stay = r.core.detach(clock::tsc());
+    assert!(stay.end_with(&mut thread, leak(0x3000, DIRECT)));
+    assert_eq!(thread.map(|block| block.start), Some(0x3000));
+    stay.finish();
 }
 
 /// Spins for `ms` milliseconds.

@@ -296,8 +296,13 @@ impl Plugin {
                 if enters {
                     self.scheduler.hint(&t.tenant, true);
                 }
-                // The time of the entry has been sent before this check, so any later change of
+                // The time of the entry has been sent before these checks, so any later change of
                 // the code also has a later time.
+                if let Some(resumed) = core.take_resumed()
+                    && self.is_stale(resumed)
+                {
+                    core.stale(resumed);
+                }
                 if self.is_stale(block) {
                     if !enters {
                         core.enter_anew(&mut t.unresolved, block);
@@ -330,8 +335,9 @@ impl Plugin {
     }
 
     /// The thread has no core. If it lost one in the middle of a block, `block` ends that stay,
-    /// and the thread enters the next core with `block`. Returns whether nothing is left to do;
-    /// if not, the caller must begin `block` on the new core.
+    /// and the thread enters the next core with `block`, or with the block that it was in
+    /// ([`Core::end_with`]). Returns whether nothing is left to do; if not, the caller must begin
+    /// `block` on the new core.
     #[cold]
     #[inline(never)]
     fn begin_elsewhere(&self, t: &mut GuestThread, block: &'static Block) -> bool {
@@ -339,9 +345,7 @@ impl Plugin {
         let mut ended = false;
         loop {
             let unresolved = &mut t.unresolved;
-            ended |= self.scheduler.end_stay(&t.tenant, |core| {
-                core.begin_block(unresolved, block);
-            });
+            self.scheduler.end_stay(&t.tenant, |core| ended |= core.end_with(unresolved, block));
             match self.take_core(t, need.since) {
                 Taken::Core => return ended,
                 Taken::Nothing => return true,

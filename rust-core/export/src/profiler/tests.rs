@@ -71,7 +71,8 @@ fn replay(
 fn expected(tree: &TreeAnalysis) -> Sums {
     let (tree, mut paths, mut sums) = (tree.tree().unwrap(), Vec::<String>::new(), Sums::new());
     for node in &tree.nodes {
-        let name = if node.loader.is_empty() { node.method.to_string() } else { format!("app:{}", node.method) };
+        let name =
+            if node.loader.is_empty() { node.method.to_string() } else { format!("app:{}", node.method) };
         let path = node.parent.map_or_else(String::new, |p| format!("{} > {name}", paths[p as usize]));
         let sum = sums.entry(path.clone()).or_default();
         *sum = (sum.0 + node.invocations.total() as i64, sum.1 + node.bytecodes.total());
