@@ -17,10 +17,9 @@ use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::{NMethod, VmImage};
 
 use super::compare::{Compared, Comparer, Detail, Loaders, MethodNames, StackVerdict, TrueFrame};
-use super::judge::{StackCounts, StacksOptions};
+use super::judge::{StackCounts, StacksOptions, WrongStackPlace};
 use super::log::{LoggedMethods, StackApi, TakenStack};
 use super::moments::{Moment, MomentFinder, ThreadMoments};
-use super::report::{WrongStack, shown_taken, shown_truth};
 use crate::debug_info::{FramePosition, Layouts, frames_of_scope, marked_up_to, whereabouts};
 
 /// The stacks that may be right, and those that the VM's source predicts instead.
@@ -386,30 +385,15 @@ impl<'a> AnytimeJudge<'a> {
             PausedAt::Stub { .. } => "in a stub",
             PausedAt::Moved => "moved",
         });
-        let key = (taken.api, compared.verdict, compared.detail, tags.clone());
-        if !self.counts.group(key) {
-            return;
-        }
-        let event = pause.event.saturating_sub(1);
-        self.counts.findings.push(WrongStack {
-            api: taken.api,
-            verdict: compared.verdict,
-            detail: compared.detail,
-            tags,
+        let place = WrongStackPlace {
             tid: thread.tid,
-            thread: thread.name.clone(),
-            hit: taken.hit,
-            event,
-            at: compared.at as u64,
-            taken_depth: taken.frames.len() as u64,
-            true_depth: truth.len() as u64,
-            taken: shown_taken(&self.names, taken, compared.at),
-            truth: shown_truth(self.methods, truth, compared.at),
-            see: format!(
-                "jportal dev blocks-around {} {event} --thread {}",
-                self.options.capture, thread.tid
-            ),
-        });
+            thread: &thread.name,
+            event: pause.event.saturating_sub(1),
+            names: &self.names,
+            methods: self.methods,
+            capture: &self.options.capture,
+        };
+        self.counts.find(&place, (taken, truth), compared, tags);
     }
 }
 

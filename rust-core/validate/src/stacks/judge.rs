@@ -51,6 +51,17 @@ pub(crate) struct StackCounts {
     pub(crate) log_errors: Vec<String>,
 }
 
+/// Where a broken stack was taken, and what names its frames.
+pub(crate) struct WrongStackPlace<'a> {
+    pub(crate) tid: u32,
+    pub(crate) thread: &'a str,
+    /// Number of the event in the thread's flow.
+    pub(crate) event: u64,
+    pub(crate) names: &'a MethodNames,
+    pub(crate) methods: &'a MethodTable,
+    pub(crate) capture: &'a str,
+}
+
 /// The stacks and the flows of one OS thread.
 #[derive(Debug)]
 struct StackLane {
@@ -229,12 +240,38 @@ impl StackCounts {
             *counts = (counts.0 + 1, counts.1 + u64::from(open), counts.2 + u64::from(wrong));
         }
     }
-    /// Counts a broken stack in its group. `false`: the group has enough findings.
-    pub(crate) fn group(&mut self, key: StackGroupKey) -> bool {
+    /// Counts a broken stack in its group. Keeps it as a finding unless the group has enough.
+    pub(crate) fn find(
+        &mut self,
+        place: &WrongStackPlace<'_>,
+        (taken, truth): (&TakenStack, &[TrueFrame]),
+        compared: Compared,
+        tags: Vec<&'static str>,
+    ) {
+        let &WrongStackPlace { tid, thread, event, names, methods, capture } = place;
+        let key = (taken.api, compared.verdict, compared.detail, tags.clone());
         let next = self.findings.len();
         let group = self.groups.entry(key).or_insert((0, next));
         group.0 += 1;
-        group.0 <= KEPT
+        if group.0 > KEPT {
+            return;
+        }
+        self.findings.push(WrongStack {
+            api: taken.api,
+            verdict: compared.verdict,
+            detail: compared.detail,
+            tags,
+            tid,
+            thread: thread.to_owned(),
+            hit: taken.hit,
+            event,
+            at: compared.at as u64,
+            taken_depth: taken.frames.len() as u64,
+            true_depth: truth.len() as u64,
+            taken: shown_taken(names, taken, compared.at),
+            truth: shown_truth(methods, truth, compared.at),
+            see: format!("jportal dev blocks-around {capture} {event} --thread {tid}"),
+        });
     }
     fn add(&mut self, other: Self) {
         fn sum<K: Ord>(to: &mut BTreeMap<K, u64>, from: BTreeMap<K, u64>) {
@@ -396,30 +433,15 @@ impl StackLane {
 
     fn find(&mut self, shared: &JudgeContext, taken: &TakenStack, truth: &[TrueFrame], compared: Compared) {
         let tags = self.tags(shared, truth);
-        let key = (taken.api, compared.verdict, compared.detail, tags.clone());
-        if !self.counts.group(key) {
-            return;
-        }
-        let event = self.events.saturating_sub(1);
-        self.counts.findings.push(WrongStack {
-            api: taken.api,
-            verdict: compared.verdict,
-            detail: compared.detail,
-            tags,
+        let place = WrongStackPlace {
             tid: self.tid,
-            thread: self.name.clone(),
-            hit: taken.hit,
-            event,
-            at: compared.at as u64,
-            taken_depth: taken.frames.len() as u64,
-            true_depth: truth.len() as u64,
-            taken: shown_taken(&shared.names, taken, compared.at),
-            truth: shown_truth(&shared.methods, truth, compared.at),
-            see: format!(
-                "jportal dev blocks-around {} {event} --thread {}",
-                shared.options.capture, self.tid
-            ),
-        });
+            thread: &self.name,
+            event: self.events.saturating_sub(1),
+            names: &shared.names,
+            methods: &shared.methods,
+            capture: &shared.options.capture,
+        };
+        self.counts.find(&place, (taken, truth), compared, tags);
     }
 }
 
