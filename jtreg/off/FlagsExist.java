@@ -40,6 +40,7 @@ public class FlagsExist {
             "JPortalRingSize", "size_t = 2097152 {diagnostic}",
             "JPortalMethodStubs", "bool = true {diagnostic}",
             "JPortalPathMarkers", "bool = true {diagnostic}",
+            "JPortalVerifyMarkers", "bool = false {diagnostic}",
             "JPortalPrecision", "ccstr = default {product}");
 
     public static void main(String[] args) throws Exception {

@@ -22,6 +22,7 @@
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMarkers.hpp"
+#include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
@@ -54,6 +55,7 @@ void JPortalHooks::code_cache_reserved() {
 // idempotent.
 void JPortalHooks::vm_exit() {
   JPortalBridge::stop(JPortalBridge::VMExit);
+  if (JPortalVerifyMarkers && JPortalMarkers::is_on()) JPortalMarkersVerifier::print_totals();
 }
 
 void JPortalHooks::vm_error() {

@@ -123,6 +123,15 @@ bool JPortalPath::is_ambiguous(const JPortalPath* path, u2 cause) {
   return false;
 }
 
+void JPortalPath::append_markers(const JPortalPath* path, GrowableArray<const JPortalPath*>* markers) {
+  // No ResourceMark: 'markers' may grow.
+  JPortalPathWalk in(path);
+  while (!in.is_empty()) {
+    NEXT_MARKER(in, x);
+    markers->append(x);
+  }
+}
+
 // --- Tables
 
 void* JPortalMarkerTable::operator new(size_t size, Arena* arena) throw() {

@@ -52,6 +52,12 @@ class JPortalPath {
   static bool equal(const JPortalPath* a, const JPortalPath* b);
   // Whether the path has an ambiguous marker with this cause.
   static bool is_ambiguous(const JPortalPath* path, u2 cause);
+  // Appends the single markers of the path, in order.
+  static void append_markers(const JPortalPath* path, GrowableArray<const JPortalPath*>* markers);
+
+  // Of a single marker.
+  u4 context() const { return _context; }
+  u2 bci() const     { return _bci; }
 };
 
 // The markers of one compilation, to be exported with its nmethod: inline contexts, and paths
@@ -81,6 +87,7 @@ class JPortalMarkerTable {
 
   // The index of this inline context, which is added if it is new.
   u4 context(u4 parent, int call_bci, ciMethod* method);
+  const Context& context_at(u4 index) const { return *_contexts->adr_at((int)index); }
 
   const JPortalPath* block(u4 context, int bci) const;
   const JPortalPath* ambiguous(u2 cause) const;
@@ -98,6 +105,12 @@ class JPortalMarkerTable {
   // The code is complete. The table belongs to the nmethod that this thread installs next with
   // this compile id and entry bci.
   void finish(int compile_id, int entry_bci);
+
+  // After finish(), in the order of offsets and of 'from'.
+  int offset_count() const             { return _offsets->length(); }
+  const Offset& offset_at(int i) const { return *_offsets->adr_at(i); }
+  int edge_count() const               { return _edges->length(); }
+  const Edge& edge_at(int i) const     { return *_edges->adr_at(i); }
 
   // The body of the record NMethodMarkers.
   void write(const nmethod* nm, class JPortalBuffer* b) const;

@@ -25,9 +25,11 @@
 #include "c1/c1_ValueStack.hpp"
 #include "ci/ciEnv.hpp"
 #include "jportal/jportalMarkersC1.hpp"
+#include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalPathMap.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalX86.hpp"
+#include "memory/resourceArea.hpp"
 
 // The path markers of one C1 compilation.
 class JPortalC1 {
@@ -94,6 +96,7 @@ class JPortalC1 {
   void put_fall(int index);
   void put_branch(int index, const u1* code);
   void put_pending(Code* c, int offset);
+  void verify(int compile_id) const;
 };
 
 void JPortalMarkersC1::on_compile_begin(Compilation* compilation) {
@@ -367,8 +370,41 @@ void JPortalC1::put_branch(int index, const u1* code) {
   }
 }
 
+// Checks the markers of the final LIR. Exceptions are not followed: C1 dispatches them in the runtime.
+void JPortalC1::verify(int compile_id) const {
+  ResourceMark rm;
+  JPortalMarkersVerifier verifier(_table, "C1", compile_id);
+  for (int i = 0; i < _code->length(); i++) verifier.add_node(NULL);
+  for (int i = 0; i < _code->length(); i++) {
+    BlockBegin* block = _code->at(i).block;
+    LIR_OpList* ops = block->lir()->instructions_list();
+    int node = i;
+    for (int k = 0; k < ops->length(); k++) {
+      LIR_Op* op = ops->at(k);
+      verifier.append_to_node(node, _before.get(op));
+      LIR_OpBranch* branch = op->as_OpBranch();
+      if (branch != NULL && branch->block() != NULL) {
+        if (branch->ublock() != NULL) {
+          verifier.add_edge(node, _index->at(branch->ublock()->block_id()), _unordered.get(op));
+        }
+        verifier.add_edge(node, _index->at(branch->block()->block_id()), _taken.get(op));
+        // What follows is passed only if the branch is not taken.
+        const int rest = verifier.add_node(NULL);
+        if (branch->cond() != lir_cond_always) verifier.add_edge(node, rest, NULL);
+        node = rest;
+      }
+      verifier.append_to_node(node, _behind.get(op));
+    }
+    if (!_code->at(i).is_jump && i + 1 < _code->length()) {
+      verifier.add_edge(node, i + 1, _fall.get(block));
+    }
+  }
+  verifier.verify();
+}
+
 void JPortalMarkersC1::blocks_emitted(Compilation* compilation, address code) {
   JPortalC1* jp = compilation->jportal();
+  if (JPortalVerifyMarkers) jp->verify(compilation->env()->compile_id());
   for (int i = 0; i < jp->_code->length(); i++) {
     jp->put_fall(i);
   }

@@ -21,6 +21,7 @@
 #include "asm/codeBuffer.hpp"
 #include "jportal/jportalMarkersC2.hpp"
 #include "jportal/jportalMarkersC2Code.hpp"
+#include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalX86.hpp"
 #include "memory/resourceArea.hpp"
@@ -38,8 +39,8 @@
 
 // Appends to '*path' the paths of the blocks without code from 'block' on. Such a block has the
 // address of the next block with code, which control reaches in other ways as well. So its path
-// belongs to the edge that leads to it.
-void JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
+// belongs to the edge that leads to it. Returns the block with code.
+Block* JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
   int limit = _code->length();
   while (limit-- > 0 && block->_num_succs == 1) {
     const Code& c = _code->at(block->_pre_order);
@@ -47,6 +48,7 @@ void JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
     *path = cat(*path, path_of(block->head()));
     block = block->_succs[0];
   }
+  return block;
 }
 
 // The offset that a branch to the block targets. A block without code may precede the alignment
@@ -340,6 +342,80 @@ void JPortalC2::put_ways(const u1* code, Block* block) {
   }
 }
 
+// --- Verification
+
+// Whether control comes to the block after the call has returned, and not by an exception.
+static bool is_after_call(Block* block, const Node* call_end) {
+  for (uint k = 1; k < block->num_preds(); k++) {
+    Node* pred = block->pred(k);
+    if (pred->is_CatchProj() && pred->in(0) == call_end) {
+      return pred->as_CatchProj()->_con == CatchProjNode::fall_through_index;
+    }
+  }
+  return true;
+}
+
+// The path that the finished table has for the way from 'block' to its successor 'way'.
+// 'first' is the index of the first edge of the table at or after the start of the block.
+const JPortalPath* JPortalC2::way_in_table(Block* block, uint way, int first) const {
+  const Code& c = _code->at(block->_pre_order);
+  Block* next = block->_succs[way];
+  const bool is_last = way + 1 == block->_num_succs;
+  for (int i = first; i < _table->edge_count() && _table->edge_at(i).from <= (u4)c.end; i++) {
+    const JPortalMarkerTable::Edge& e = _table->edge_at(i);
+    // 'from' of these two is a return address, which may be the start of the next block.
+    const bool is_from_call = c.is_call && (int)e.from == c.exit;
+    bool matches = false;
+    switch (e.outcome) {
+      case JPortalEdgeOutcomes::CALL_RETURN:
+        matches = is_from_call && is_after_call(next, c.last);
+        break;
+      case JPortalEdgeOutcomes::EXCEPTION:
+        matches = is_from_call && (int)e.to == label_of(next) && !is_after_call(next, c.last);
+        break;
+      case JPortalEdgeOutcomes::NOT_TAKEN:
+        matches = (int)e.from < c.end && is_last;
+        break;
+      default:
+        matches = (int)e.from < c.end && (int)e.to == label_of(next);
+        break;
+    }
+    if (matches) return e.path;
+  }
+  return NULL;
+}
+
+// Checks the finished table.
+void JPortalC2::verify(PhaseCFG* cfg) const {
+  ResourceMark rm;
+  JPortalMarkersVerifier verifier(_table, "C2", _compile->compile_id());
+  int offset = 0;
+  for (int i = 0; i < _code->length(); i++) {
+    const Code& c = _code->at(i);
+    const JPortalPath* path = NULL;
+    for (; offset < _table->offset_count() && _table->offset_at(offset).offset < (u4)c.end; offset++) {
+      path = cat(path, _table->offset_at(offset).path);
+    }
+    verifier.add_node(path);
+  }
+  int edge = 0;
+  for (uint i = 0; i < cfg->number_of_blocks(); i++) {
+    Block* block = cfg->get_block(i);
+    const Code& c = _code->at(block->_pre_order);
+    // The root has the inline-cache check, before the frame exists, with a copy of the entry's path.
+    if (block == cfg->get_root_block()) continue;
+    if (block->is_connector() || c.end == c.start) continue;   // part of the ways that lead to it
+    while (edge < _table->edge_count() && _table->edge_at(edge).from < (u4)c.start) edge++;
+    for (uint k = 0; k < block->_num_succs; k++) {
+      if (block->_succs[k] == cfg->get_root_block()) continue;   // the compiled method ends there
+      const JPortalPath* unused = NULL;
+      Block* next = skip_empty(block->_succs[k], &unused);
+      verifier.add_edge((int)block->_pre_order, (int)next->_pre_order, way_in_table(block, k, edge));
+    }
+  }
+  verifier.verify();
+}
+
 void JPortalMarkersC2::blocks_emitted(CodeBuffer* cb) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || jp->_code == NULL) return;
@@ -348,6 +424,7 @@ void JPortalMarkersC2::blocks_emitted(CodeBuffer* cb) {
     jp->put_ways(cb->insts_begin(), cfg->get_block(i));
   }
   jp->_table->finish(jp->_compile->compile_id(), jp->_compile->entry_bci());
+  if (JPortalVerifyMarkers) jp->verify(cfg);
 }
 
 #endif // COMPILER2

@@ -26,6 +26,7 @@ class Block;
 class Compile;
 class JVMState;
 class MachNode;
+class PhaseCFG;
 
 // The path markers of one C2 compilation. For jportalMarkersC2*.cpp only.
 class JPortalC2 {
@@ -75,8 +76,10 @@ class JPortalC2 {
   void put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
                   const JPortalPath* fall);
   int  find_jump(const u1* code, const Code& c) const;
-  void skip_empty(Block* block, const JPortalPath** path) const;
+  Block* skip_empty(Block* block, const JPortalPath** path) const;
   int  label_of(Block* block) const;
+  const JPortalPath* way_in_table(Block* block, uint way, int first) const;
+  void verify(PhaseCFG* cfg) const;
 
  public:
   JPortalC2(Compile* C);

@@ -86,6 +86,10 @@
   product(bool, JPortalPathMarkers, true, DIAGNOSTIC,                       \
           "Record with compiled code where bytecode blocks begin in it")    \
                                                                             \
+  product(bool, JPortalVerifyMarkers, trueInDebug, DIAGNOSTIC,              \
+          "Check the JPortal path markers of each compilation against the " \
+          "bytecode, and warn of impossible ones")                          \
+                                                                            \
   product(ccstr, JPortalPrecision, "default",                               \
           "What the compilers do where an optimization hides which path "   \
           "was taken: default (optimize, and record that the path is "      \
