@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use jportal_tests::figures::figure;
 use jportal_tests::peer::{TableKind, table};
 use jportal_tests::place::{self, Installation};
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
@@ -434,4 +435,51 @@ fn in_compiled_code() {
         let flags = compiled(which);
         check(&place, EngineMode::Tiered, &flags.iter().map(String::as_str).collect::<Vec<_>>());
     }
+}
+
+/// Calls and bytecodes below a method of `Hello`, its own included: of the node of that name that is
+/// entered first.
+fn below(tree: &Value, method: &str) -> (u64, u64) {
+    let nodes = tree["nodes"].as_array().expect("nodes");
+    let top = nodes.iter().position(|n| n["method"].as_str().is_some_and(|m| m.starts_with(method)));
+    let top = top.unwrap_or_else(|| panic!("{method} was not entered"));
+    // A node comes after its parent.
+    let mut inside = BTreeSet::from([top as u64]);
+    let (mut calls, mut bytecodes) = (0, total(&nodes[top]["bytecodes"]));
+    for node in &nodes[top + 1..] {
+        if node["parent"].as_u64().is_some_and(|p| inside.contains(&p)) {
+            inside.insert(node["id"].as_u64().expect("an id"));
+            calls += total(&node["invocations"]);
+            bytecodes += total(&node["bytecodes"]);
+        }
+    }
+    (calls, bytecodes)
+}
+
+/// The paper on JBInsTrace has 42,550 bytecodes for the program, and 160 calls and 2,660 bytecodes
+/// for `println`, of another JDK.
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn hello_world_is_counted() {
+    let Some(place) = place::installed("hello_world_is_counted") else { return };
+    let modes = [(EngineMode::Interpreter, &[][..]), (EngineMode::Tiered, &EXACT[..])];
+    let counted = modes.map(|(mode, flags)| {
+        let flags = flags.iter().map(ToString::to_string).collect();
+        let plan = Plan { oracle: false, flags, ..Plan::new(mode) };
+        let classes = place.programs.join("examples.jar");
+        let arguments = ["-cp".to_owned(), classes.display().to_string(), "Hello".to_owned()];
+        let recording = RecordedRun::command(&place, &arguments, &plan).expect("Hello is recorded");
+        assert_eq!(recording.program.text(), "Hello, world!\n");
+        let tree = json(&recording, &recording.capture(), &["report", "call-tree", "--thread", "main"]);
+        assert_eq!(tree["exact"], true, "{}", tree["inexact"]);
+        [below(&tree, "Hello.main("), below(&tree, "java.io.PrintStream.println(")]
+    });
+    let [main, println] = counted[0];
+    figure(&format!(
+        "hello\tmain {} bytecodes\tprintln {} calls, {} bytecodes",
+        main.1, println.0, println.1
+    ));
+    assert_eq!(counted[0], counted[1], "the interpreter and the tiers differ");
+    assert!((50..500).contains(&println.0) && (1_000..5_000).contains(&println.1), "{println:?}");
+    assert!(main.1 >= println.1 + 4, "{main:?}");
 }
