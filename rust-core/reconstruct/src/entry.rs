@@ -25,12 +25,15 @@ pub(crate) enum MethodKind {
 
 impl MethodKind {
     /// `abstractInterpreter.hpp`, JDK 17: native = 2, 3; abstract = 7; the method handle
-    /// kinds, one per signature-polymorphic intrinsic, follow.
+    /// kinds, one per signature-polymorphic intrinsic, follow. Then come the intrinsics with an
+    /// entry of their own. Some of these are native methods (`CRC32.updateBytes0`,
+    /// `Float.intBitsToFloat`).
     pub(crate) fn of(method: &Method) -> Self {
         match method.entry_kind {
             2 | 3 => Self::Native,
             7 => Self::Abstract,
             8.. if is_method_handle_linker(method) => Self::MethodHandle,
+            8.. if method.is_native() => Self::Native,
             _ => Self::Java,
         }
     }

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use jportal_flow::{ThreadInfo, Tier};
-use jportal_reconstruct::{Pause, PausedAt, PausedFrame, StateObserver, StateObservers};
+use jportal_reconstruct::{MachineFrame, Pause, PausedAt, PausedFrame, StateObserver, StateObservers};
 use jportal_units::{Address, AddressRange, Bci, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
 
@@ -40,6 +40,8 @@ fn pause((since, until): (u64, u64), top: u16) -> Pause {
         ip: Some(Address(IP)),
         at: PausedAt::Interpreter,
         frames: vec![frame(0, 2), frame(3, top)],
+        machine: vec![MachineFrame::CallStub, MachineFrame::Interpreter, MachineFrame::Interpreter],
+        returns: false,
         before: None,
         removing: None,
         last: None,
