@@ -110,6 +110,10 @@ impl<'a> AnytimeJudge<'a> {
         }
         let Some((pause, expected, (compared, index))) = results.pop() else { return };
         let Some(truth) = expected.right.into_iter().nth(index) else { return };
+        let near = || moment.near.iter().filter_map(|&i| thread.pauses.get(i));
+        if compared.verdict.is_broken() && near().any(|p| p.lost) {
+            return self.counts.not_judged(api, "a gap in the thread's flow is near");
+        }
         if compared.verdict.is_broken() && self.is_explained_near((thread, moment), &known, loaders) {
             return self
                 .counts
@@ -289,6 +293,9 @@ impl<'a> AnytimeJudge<'a> {
             let leaf = walks.of_leaf();
             expected.predicted.extend(leaf.into_iter().map(|stack| (Detail::Leaf, stack)));
         }
+        let all = expected.right.iter().chain(expected.predicted.iter().map(|p| &p.1));
+        let cut: Vec<_> = all.flat_map(|stack| walks.above_deoptimised(stack, pause.until)).collect();
+        expected.predicted.extend(cut.into_iter().map(|stack| (Detail::Deoptimised, stack)));
         Ok(expected)
     }
 

@@ -119,6 +119,10 @@ fn pauses_that_disagree_are_not_chosen_from() {
     let report = judged(&[asgct(250, OUT, &[(0x13, 9), BOTTOM])], near);
     assert_eq!((report.broken, report.judged), (0, 0));
     assert!(report.not_judged[0].why.contains("neighbouring"), "{}", report.text());
+    // One that the flow does not know may be the stack's, too.
+    let lost = Pause { lost: true, ..outside((210, 300), 9) };
+    let report = judged(&[asgct(150, OUT, &[H, BOTTOM])], vec![outside((100, 200), 9), lost]);
+    assert_eq!(report.not_judged[0].why, "a gap in the thread's flow is near");
 }
 
 #[test]

@@ -109,6 +109,8 @@ pub enum Detail {
     Branched,
     /// A frame that is being built is missing.
     NotEntered,
+    /// The walk ends above a compiled frame that is deoptimised as soon as control returns to it.
+    Deoptimised,
     /// The frame of a method that returns has been removed, and the walk begins at a wrong place.
     Removed,
     /// The code has not built its frame, and the VM does not know.
@@ -131,6 +133,7 @@ impl Detail {
             Self::StaleBci => "stale-bci",
             Self::Branched => "branched",
             Self::NotEntered => "not-entered",
+            Self::Deoptimised => "deoptimised",
             Self::Removed => "removed",
             Self::Incomplete => "incomplete",
         }

@@ -7,7 +7,7 @@
 
 use jportal_flow::Tier;
 use jportal_reconstruct::MachineFrame;
-use jportal_units::Bci;
+use jportal_units::{Bci, Tsc};
 use jportal_vm_image::{NMethod, VmImage};
 
 use super::compare::TrueFrame;
@@ -77,6 +77,22 @@ impl<'a> Walks<'a> {
     pub(super) fn of_callers_pointer(&self) -> Option<Vec<TrueFrame>> {
         let number = self.with_pointer(1)?;
         (self.machine[number].0 == MachineFrame::Interpreter).then(|| self.from(number))?
+    }
+
+    /// The parts of `stack` above callers whose code is not in use any more at `time`. If the VM has
+    /// invalidated it, their return addresses are those of the handler of deoptimisation. There the
+    /// walk ends (`frame::safe_for_sender`, `is_deopt_entry`).
+    pub(super) fn above_deoptimised(&self, stack: &[TrueFrame], time: Tsc) -> Vec<Vec<TrueFrame>> {
+        let is_invalid = |code| {
+            let n = self.image.code(code).and_then(|v| v.nmethod());
+            n.is_some_and(|n| n.states.iter().any(|s| s.0 <= time))
+        };
+        let above = |&(frame, first): &(MachineFrame, usize)| {
+            let MachineFrame::Compiled { code, .. } = frame else { return None };
+            let above = stack.strip_suffix(self.frames.get(first..)?)?;
+            (!above.is_empty() && is_invalid(code)).then(|| above.to_vec())
+        };
+        self.machine.iter().filter_map(above).collect()
     }
 
     /// The stacks if code outside of the code cache executes that has not set the frame pointer, as

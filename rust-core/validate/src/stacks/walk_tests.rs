@@ -48,6 +48,11 @@ const OSR: u32 = 0x60;
 const DEOPT: u32 = 0x80;
 
 fn image(osr_bci: i32) -> VmImage {
+    image_with(osr_bci, None)
+}
+
+/// `invalid`: when the nmethod is invalidated.
+fn image_with(osr_bci: i32, invalid: Option<u64>) -> VmImage {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoCode);
     put(Record::ClassDefined(ClassDefined { klass: 5, name: "a/A".into(), ..Default::default() }));
@@ -99,6 +104,11 @@ fn image(osr_bci: i32) -> VmImage {
         compiler: compilers::NATIVE_WRAPPER,
         ..none
     }));
+    if let Some(tsc) = invalid {
+        let state = nmethod_states::NOT_ENTRANT;
+        let record = Record::NMethodStateChanged(NMethodStateChanged { nmethod: 7, state });
+        b.record(Stamped { tsc, record }, &mut NoCode);
+    }
     b.finish()
 }
 
@@ -297,6 +307,21 @@ fn code_whose_frame_has_another_size_leads_anywhere() {
     let osr = |bci, frames: &[F]| verdict_of(StackApi::AsgctAsync, &image(bci), &pause(at, &[]), frames);
     assert_eq!(osr(2, &[(0x50, 0), K]), "unpredictable/incomplete");
     assert_eq!(osr(INVOCATION_ENTRY_BCI, &[(0x50, 0), K]), "wrong-method");
+}
+
+#[test]
+fn the_walk_ends_above_invalidated_code() {
+    let calling = Pause { recent: vec![Bci(1)], ..pause(PausedAt::Outside, &[interpreted()]) };
+    assert_eq!(verdict(&calling, &[K]), "too-few");
+    let invalid = |tsc| image_with(INVOCATION_ENTRY_BCI, Some(tsc));
+    let of = |image: &VmImage, frames: &[F]| verdict_of(StackApi::AsgctAsync, image, &calling, frames);
+    assert_eq!(of(&invalid(150), &[K]), "imprecise/deoptimised");
+    assert_eq!(of(&invalid(150), &[(0x53, 2)]), "imprecise/deoptimised", "with another difference");
+    assert_eq!(of(&invalid(201), &[K]), "too-few", "invalidated later");
+    assert_eq!(of(&invalid(150), &[K, F_2]), "too-few");
+    assert_eq!(of(&invalid(150), &[K, F_2, H]), "equal");
+    // GetStackTrace knows the original address.
+    assert_eq!(verdict_of(StackApi::GstOther, &invalid(150), &calling, &[K]), "too-few");
 }
 
 #[test]
