@@ -145,3 +145,24 @@ impl Machine<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intrinsic_entry_of_a_native_method_is_native() {
+        let of = |entry_kind, access_flags, class: &str, name: &str| {
+            let (class_name, name) = (class.into(), name.into());
+            MethodKind::of(&Method { entry_kind, access_flags, class_name, name, ..Method::default() })
+        };
+        // `java_util_zip_CRC32_updateBytes` and `java_lang_math_sin` of JDK 17.
+        assert_eq!(of(27, 0x108, "java/util/zip/CRC32", "updateBytes0"), MethodKind::Native);
+        assert_eq!(of(14, 0x8, "java/lang/Math", "sin"), MethodKind::Java);
+        assert_eq!(of(0, 0x8, "a/A", "f"), MethodKind::Java);
+        assert_eq!(of(2, 0x108, "a/A", "n"), MethodKind::Native);
+        assert_eq!(of(7, 0x400, "a/A", "a"), MethodKind::Abstract);
+        // A linker is native, too.
+        assert_eq!(of(9, 0x108, "java/lang/invoke/MethodHandle", "linkToStatic"), MethodKind::MethodHandle);
+    }
+}

@@ -294,8 +294,8 @@ impl<'a> AnytimeJudge<'a> {
             expected.predicted.extend(leaf.into_iter().map(|stack| (Detail::Leaf, stack)));
         }
         let all = expected.right.iter().chain(expected.predicted.iter().map(|p| &p.1));
-        let cut: Vec<_> = all.flat_map(|stack| walks.above_deoptimised(stack, pause.until)).collect();
-        expected.predicted.extend(cut.into_iter().map(|stack| (Detail::Deoptimised, stack)));
+        let ended: Vec<_> = all.flat_map(|stack| walks.ends(stack, pause.until)).collect();
+        expected.predicted.extend(ended);
         Ok(expected)
     }
 

@@ -111,6 +111,9 @@ pub enum Detail {
     NotEntered,
     /// The walk ends above a compiled frame that is deoptimised as soon as control returns to it.
     Deoptimised,
+    /// The walk ends above C1's code that called the VM through one of C1's stubs, and the VM called
+    /// Java.
+    C1Stub,
     /// The frame of a method that returns has been removed, and the walk begins at a wrong place.
     Removed,
     /// The code has not built its frame, and the VM does not know.
@@ -134,6 +137,7 @@ impl Detail {
             Self::Branched => "branched",
             Self::NotEntered => "not-entered",
             Self::Deoptimised => "deoptimised",
+            Self::C1Stub => "c1-stub",
             Self::Removed => "removed",
             Self::Incomplete => "incomplete",
         }

@@ -10,7 +10,7 @@ use jportal_reconstruct::MachineFrame;
 use jportal_units::{Bci, Tsc};
 use jportal_vm_image::{NMethod, VmImage};
 
-use super::compare::TrueFrame;
+use super::compare::{Detail, TrueFrame};
 use crate::debug_info::{FramePosition, frames_of_scope};
 
 /// What debug info has before the first bytecode of a method. AsyncGetCallTrace gives -1 for it; no
@@ -79,20 +79,28 @@ impl<'a> Walks<'a> {
         (self.machine[number].0 == MachineFrame::Interpreter).then(|| self.from(number))?
     }
 
-    /// The parts of `stack` above callers whose code is not in use any more at `time`. If the VM has
-    /// invalidated it, their return addresses are those of the handler of deoptimisation. There the
-    /// walk ends (`frame::safe_for_sender`, `is_deopt_entry`).
-    pub(super) fn above_deoptimised(&self, stack: &[TrueFrame], time: Tsc) -> Vec<Vec<TrueFrame>> {
-        let is_invalid = |code| {
-            let n = self.image.code(code).and_then(|v| v.nmethod());
-            n.is_some_and(|n| n.states.iter().any(|s| s.0 <= time))
-        };
-        let above = |&(frame, first): &(MachineFrame, usize)| {
-            let MachineFrame::Compiled { code, .. } = frame else { return None };
-            let above = stack.strip_suffix(self.frames.get(first..)?)?;
-            (!above.is_empty() && is_invalid(code)).then(|| above.to_vec())
-        };
-        self.machine.iter().filter_map(above).collect()
+    /// The parts of `stack` above the callers at which the walk may end at `time`
+    /// (`frame::safe_for_sender`).
+    ///
+    /// * The VM has invalidated the caller's code, which is not in use any more. The return address
+    ///   is that of the handler of deoptimisation (`is_deopt_entry`).
+    /// * C1's code called the VM through a stub of C1, and the VM called Java. Such a stub's frame is
+    ///   never complete (`frame_never_safe`, `Runtime1::generate_blob`).
+    pub(super) fn ends(&self, stack: &[TrueFrame], time: Tsc) -> Vec<(Detail, Vec<TrueFrame>)> {
+        let mut all = Vec::new();
+        for (number, &(frame, first)) in self.machine.iter().enumerate() {
+            let MachineFrame::Compiled { code, .. } = frame else { continue };
+            let Some(n) = self.image.code(code).and_then(|v| v.nmethod()) else { continue };
+            let above = self.frames.get(first..).and_then(|rest| stack.strip_suffix(rest));
+            let Some(above) = above.filter(|a| !a.is_empty()) else { continue };
+            let is_upcall = number > 0 && self.machine[number - 1].0 == MachineFrame::CallStub;
+            if n.states.iter().any(|s| s.0 <= time) {
+                all.push((Detail::Deoptimised, above.to_vec()));
+            } else if is_upcall && tier_of(n) == Tier::C1 {
+                all.push((Detail::C1Stub, above.to_vec()));
+            }
+        }
+        all
     }
 
     /// The stacks if code outside of the code cache executes that has not set the frame pointer, as

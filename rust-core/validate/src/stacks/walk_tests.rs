@@ -325,6 +325,20 @@ fn the_walk_ends_above_invalidated_code() {
 }
 
 #[test]
+fn the_walk_ends_above_a_stub_of_c1_that_called_java() {
+    let mut upcall = Pause { recent: vec![Bci(1)], ..pause(PausedAt::Outside, &[interpreted()]) };
+    assert_eq!(verdict(&upcall, &[K]), "too-few", "no call of the VM");
+    upcall.machine.insert(3, CALL_STUB);
+    assert_eq!(verdict(&upcall, &[K]), "imprecise/c1-stub");
+    assert_eq!(verdict(&upcall, &[K, F_2]), "too-few");
+    // Interpreted code calls the VM without a stub.
+    let (h, k) = ((frame(2, 2, Tier::Interpreter), INTERPRETED), interpreted());
+    let mut other = Pause { recent: vec![Bci(1)], ..pause(PausedAt::Outside, &[h, k]) };
+    other.machine.insert(4, CALL_STUB);
+    assert_eq!(verdict(&other, &[K]), "too-few");
+}
+
+#[test]
 fn the_interpreter_locks_at_the_next_bytecode() {
     let locking = Pause { recent: vec![Bci(1)], ..pause(PausedAt::Outside, &[interpreted()]) };
     let next = (0x53, 2);
