@@ -732,7 +732,36 @@ void JNICALL on_vm_death(jvmtiEnv *, JNIEnv *env) {
 }
 
 const char *const KNOWN =
-    "gst asgct walker throwable asgct-async gst-other interval=MICROSECONDS idle out=DIR check=SHARE max-depth=N seed=N fault=drop|swap|shift|stale|native|null|error fault-every=N";
+    "gst asgct walker throwable asgct-async gst-other interval=MICROSECONDS idle out=DIR check=SHARE max-depth=N seed=N "
+    "fault=drop|swap|shift|stale|native|null|error fault-every=N; names of the published tool:";
+
+/* The names of the published tool trace_validation: ours, or null where the option has nothing to
+   change here, and why. */
+struct PublishedName {
+  const char *name;
+  const char *ours;
+  const char *why;
+};
+const char *const ALL_ARE_LOGGED = "each stack is logged, and jportal validate stacks prints";
+const PublishedName PUBLISHED[] = {
+    {"cnmProb", "check", nullptr},
+    {"maxDepth", "max-depth", nullptr},
+    {"sampleInterval", "interval", nullptr},
+    {"traceCollectionProbability", nullptr, ALL_ARE_LOGGED},
+    {"checkEveryNthStackFully", nullptr, "each stack is compared as a whole"},
+    {"printAllTraces", nullptr, ALL_ARE_LOGGED},
+    {"printEveryNthBrokenTrace", nullptr, ALL_ARE_LOGGED},
+    {"printEveryNthValidTrace", nullptr, ALL_ARE_LOGGED},
+    {"printStatsEveryNthTrace", nullptr, ALL_ARE_LOGGED},
+    {"printStatsEveryNthBrokenTrace", nullptr, ALL_ARE_LOGGED},
+    {"traceIgnoreInstrumentation", nullptr, "frames of this agent are never compared"},
+};
+
+void say_unusable(const std::string &option) {
+  fprintf(stderr, "jportal stacks: cannot use the option \"%s\"; known: %s", option.c_str(), KNOWN);
+  for (const PublishedName &p : PUBLISHED) fprintf(stderr, " %s", p.name);
+  fprintf(stderr, "\n");
+}
 
 bool parse_fault(const std::string &value) {
   const std::pair<const char *, Planted> all[] = {
@@ -778,8 +807,20 @@ bool parse_all(const char *text) {
     rest = rest.substr(std::min(comma + 1, rest.size()));
     size_t equals = std::min(one.find('='), one.size());
     std::string value = one.substr(std::min(equals + 1, one.size()));
-    if (!one.empty() && !parse(one.substr(0, equals), value)) {
-      fprintf(stderr, "jportal stacks: cannot use the option \"%s\"; known: %s\n", one.c_str(), KNOWN);
+    std::string key = one.substr(0, equals);
+    bool has_effect = !one.empty();
+    for (const PublishedName &p : PUBLISHED) {
+      if (key != p.name) continue;
+      has_effect = p.ours != nullptr;
+      if (has_effect) {
+        key = p.ours;
+      } else {
+        fprintf(stderr, "jportal stacks: %s changes nothing here: %s\n", p.name, p.why);
+      }
+      break;
+    }
+    if (has_effect && !parse(key, value)) {
+      say_unusable(one);
       return false;
     }
   }
