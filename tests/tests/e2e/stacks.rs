@@ -327,7 +327,7 @@ fn started(place: &Installation, options: &str) -> (bool, String) {
     let agent = format!("-agentpath:{}=out={},{options}", library.display(), log.path().display());
     let mut java = Command::new(&place.java);
     let ran = process::run(java.arg(agent).arg("-version"), LIMIT).expect("java runs");
-    (ran.status.success(), ran.text())
+    (ran.status.success(), ran.stderr)
 }
 
 #[test]
