@@ -598,6 +598,9 @@ void take_gst_other(JNIEnv *env, SampledThread *t, std::vector<jvmtiFrameInfo> &
   put_async(t, record, GST_OTHER, before, after, error == JVMTI_ERROR_NONE ? count : -static_cast<int32_t>(error), frames);
 }
 
+/* The name of the sampler's thread. */
+const char *const SAMPLER = "jportal-stacks";
+
 /* The sampler: takes the stack of a thread at each interval. */
 void JNICALL sample(jvmtiEnv *, JNIEnv *env, void *) {
   ThreadLog random;
@@ -636,8 +639,21 @@ void JNICALL sample(jvmtiEnv *, JNIEnv *env, void *) {
 
 bool is_sampling() { return options.asgct_async || options.gst_other; }
 
+/* Whether the thread runs no Java code of the program: the sampler's own, which has more CPU time
+   than most and would take most of the signals, and those of compilers. */
+bool is_left_out(JNIEnv *env, jthread thread) {
+  jvmtiThreadInfo info = {};
+  if (jvmti->GetThreadInfo(thread, &info) != JVMTI_ERROR_NONE) return false;
+  bool found = info.name != nullptr && (strcmp(info.name, SAMPLER) == 0 || strstr(info.name, "CompilerThread") != nullptr);
+  if (info.name != nullptr) jvmti->Deallocate(reinterpret_cast<unsigned char *>(info.name));
+  if (info.thread_group != nullptr) env->DeleteLocalRef(info.thread_group);
+  if (info.context_class_loader != nullptr) env->DeleteLocalRef(info.context_class_loader);
+  return found;
+}
+
 void JNICALL on_thread_start(jvmtiEnv *, JNIEnv *env, jthread thread) {
   if (sampled_ != nullptr) return; /* the main thread */
+  if (is_left_out(env, thread)) return;
   auto *t = new SampledThread;
   t->env = env;
   t->thread = env->NewGlobalRef(thread);
@@ -678,7 +694,7 @@ void start_sampler(JNIEnv *env, jthread current) {
   }
   jclass type = env->FindClass("java/lang/Thread");
   jmethodID init = type == nullptr ? nullptr : env->GetMethodID(type, "<init>", "(Ljava/lang/String;)V");
-  jstring name = env->NewStringUTF("jportal-stacks");
+  jstring name = env->NewStringUTF(SAMPLER);
   jobject thread = init == nullptr || name == nullptr ? nullptr : env->NewObject(type, init, name);
   if (thread == nullptr || jvmti->RunAgentThread(static_cast<jthread>(thread), sample, nullptr, JVMTI_THREAD_MAX_PRIORITY) != JVMTI_ERROR_NONE) {
     fail("cannot start the sampler", "the VM refused it");

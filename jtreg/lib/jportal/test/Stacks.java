@@ -97,7 +97,7 @@ public final class Stacks {
         // The agent instruments the classes in a run that is not recorded: its work is no part of the test.
         List<String> untraced = program.words(List.of(oracle + directory.resolve("unused") + ",save=" + prepared));
         Vm.java(directory, untraced.toArray(String[]::new)).exits(0);
-        List<String> with = List.of("-agentpath:" + library + "=" + agentOptions("gst,asgct,walker,throwable,check=0.05"),
+        List<String> with = List.of("-agentpath:" + library + "=" + agentOptions("gst,asgct,walker,throwable,check=0.02"),
                 oracle + log + ",library=" + library + ",use=" + prepared);
         Path capture = directory.resolve(test + "-" + mode + "-place.jportal");
         Vm.Result recorded = program.record(capture, List.of("--cores", "3", "--timing", "tsc"), with);
