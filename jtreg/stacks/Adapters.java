@@ -20,7 +20,7 @@
  *      adapters.
  * @library /lib
  * @build jportal.test.* Adapters
- * @run driver/timeout=600 jportal.test.Stacks interpreter Adapters 3000 20000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Adapters 3000 20000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=exclude,Adapters::interpreted*
  */
 
@@ -30,7 +30,7 @@
  *      adapters.
  * @library /lib
  * @build jportal.test.* Adapters
- * @run driver/timeout=600 jportal.test.Stacks c1 Adapters 3000 20000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Adapters 3000 20000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=exclude,Adapters::interpreted*
  */
 
@@ -40,7 +40,7 @@
  *      adapters.
  * @library /lib
  * @build jportal.test.* Adapters
- * @run driver/timeout=600 jportal.test.Stacks c2 Adapters 3000 20000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Adapters 3000 20000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=exclude,Adapters::interpreted*
  */
 
@@ -50,7 +50,7 @@
  *      adapters.
  * @library /lib
  * @build jportal.test.* Adapters
- * @run driver/timeout=600 jportal.test.Stacks tiered Adapters 3000 20000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Adapters 3000 20000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=exclude,Adapters::interpreted*
  */
 

@@ -19,7 +19,7 @@
  * @summary Stacks of 1,500 frames.
  * @library /lib
  * @build jportal.test.* Deep
- * @run driver/timeout=600 jportal.test.Stacks interpreter Deep 12 200 agent:max-depth=2048
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Deep 12 200 agent:max-depth=2048
  *      agent:check=0.001
  */
 
@@ -28,7 +28,7 @@
  * @summary Stacks of 1,500 frames.
  * @library /lib
  * @build jportal.test.* Deep
- * @run driver/timeout=600 jportal.test.Stacks c1 Deep 12 200 agent:max-depth=2048
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Deep 12 200 agent:max-depth=2048
  *      agent:check=0.001
  */
 
@@ -37,7 +37,7 @@
  * @summary Stacks of 1,500 frames.
  * @library /lib
  * @build jportal.test.* Deep
- * @run driver/timeout=600 jportal.test.Stacks c2 Deep 12 200 agent:max-depth=2048
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Deep 12 200 agent:max-depth=2048
  *      agent:check=0.001
  */
 
@@ -46,7 +46,7 @@
  * @summary Stacks of 1,500 frames.
  * @library /lib
  * @build jportal.test.* Deep
- * @run driver/timeout=600 jportal.test.Stacks tiered Deep 12 200 agent:max-depth=2048
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Deep 12 200 agent:max-depth=2048
  *      agent:check=0.001
  */
 

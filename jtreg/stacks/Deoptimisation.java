@@ -20,7 +20,7 @@
  *      already.
  * @library /lib
  * @build jportal.test.* Deoptimisation
- * @run driver/timeout=600 jportal.test.Stacks interpreter Deoptimisation 4 30
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Deoptimisation 4 30
  */
 
 /*
@@ -29,7 +29,7 @@
  *      already.
  * @library /lib
  * @build jportal.test.* Deoptimisation
- * @run driver/timeout=600 jportal.test.Stacks c1 Deoptimisation 4 30
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Deoptimisation 4 30
  */
 
 /*
@@ -38,7 +38,7 @@
  *      already.
  * @library /lib
  * @build jportal.test.* Deoptimisation
- * @run driver/timeout=600 jportal.test.Stacks c2 Deoptimisation 4 30
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Deoptimisation 4 30
  */
 
 /*
@@ -47,10 +47,10 @@
  *      already.
  * @library /lib
  * @build jportal.test.* Deoptimisation
- * @run driver/timeout=600 jportal.test.Stacks tiered Deoptimisation 4 30
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Deoptimisation 4 30
  */
 
-// @stacks all: in Deoptimisation$Generation.inner >= 20, in Deoptimisation$Generation.area >= 20
+// @stacks all: in Deoptimisation$Generation.inner >= 20, in Deoptimisation$GenerationShape.area >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
 import java.io.IOException;

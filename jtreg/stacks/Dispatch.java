@@ -19,7 +19,7 @@
  * @summary Stacks at virtual and interface calls with many receivers, which go through stubs.
  * @library /lib
  * @build jportal.test.* Dispatch
- * @run driver/timeout=600 jportal.test.Stacks interpreter Dispatch 2000 40000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Dispatch 2000 40000
  */
 
 /*
@@ -27,7 +27,7 @@
  * @summary Stacks at virtual and interface calls with many receivers, which go through stubs.
  * @library /lib
  * @build jportal.test.* Dispatch
- * @run driver/timeout=600 jportal.test.Stacks c1 Dispatch 2000 40000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Dispatch 2000 40000
  */
 
 /*
@@ -35,7 +35,7 @@
  * @summary Stacks at virtual and interface calls with many receivers, which go through stubs.
  * @library /lib
  * @build jportal.test.* Dispatch
- * @run driver/timeout=600 jportal.test.Stacks c2 Dispatch 2000 40000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Dispatch 2000 40000
  */
 
 /*
@@ -43,7 +43,7 @@
  * @summary Stacks at virtual and interface calls with many receivers, which go through stubs.
  * @library /lib
  * @build jportal.test.* Dispatch
- * @run driver/timeout=600 jportal.test.Stacks tiered Dispatch 2000 40000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Dispatch 2000 40000
  */
 
 // @stacks all: in Dispatch$A.of >= 5, in Dispatch$E.of >= 5, in Dispatch$Fifth.size >= 5

@@ -19,7 +19,7 @@
  * @summary Stacks inside chains of inlined calls: below them, between two, and in a recursion.
  * @library /lib
  * @build jportal.test.* InlinedChains
- * @run driver/timeout=600 jportal.test.Stacks interpreter InlinedChains 3000 60000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter InlinedChains 3000 60000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlinedChains::leaf
  */
 
@@ -28,7 +28,7 @@
  * @summary Stacks inside chains of inlined calls: below them, between two, and in a recursion.
  * @library /lib
  * @build jportal.test.* InlinedChains
- * @run driver/timeout=600 jportal.test.Stacks c1 InlinedChains 3000 60000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 InlinedChains 3000 60000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlinedChains::leaf
  */
 
@@ -37,7 +37,7 @@
  * @summary Stacks inside chains of inlined calls: below them, between two, and in a recursion.
  * @library /lib
  * @build jportal.test.* InlinedChains
- * @run driver/timeout=600 jportal.test.Stacks c2 InlinedChains 3000 60000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 InlinedChains 3000 60000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlinedChains::leaf
  */
 
@@ -46,7 +46,7 @@
  * @summary Stacks inside chains of inlined calls: below them, between two, and in a recursion.
  * @library /lib
  * @build jportal.test.* InlinedChains
- * @run driver/timeout=600 jportal.test.Stacks tiered InlinedChains 3000 60000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered InlinedChains 3000 60000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlinedChains::leaf
  */
 
@@ -55,7 +55,7 @@
  * @summary Stacks inside chains of inlined calls: below them, between two, and in a recursion.
  * @library /lib
  * @build jportal.test.* InlinedChains
- * @run driver/timeout=600 jportal.test.Stacks tiered InlinedChains 3000 0
+ * @run driver/timeout=2400 jportal.test.Stacks tiered InlinedChains 3000 0
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,InlinedChains::leaf
  */
 

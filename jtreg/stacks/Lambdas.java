@@ -20,7 +20,7 @@
  *      frames.
  * @library /lib
  * @build jportal.test.* Lambdas
- * @run driver/timeout=600 jportal.test.Stacks interpreter Lambdas 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Lambdas 1500 20000
  */
 
 /*
@@ -29,7 +29,7 @@
  *      frames.
  * @library /lib
  * @build jportal.test.* Lambdas
- * @run driver/timeout=600 jportal.test.Stacks c1 Lambdas 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Lambdas 1500 20000
  */
 
 /*
@@ -38,7 +38,7 @@
  *      frames.
  * @library /lib
  * @build jportal.test.* Lambdas
- * @run driver/timeout=600 jportal.test.Stacks c2 Lambdas 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Lambdas 1500 20000
  */
 
 /*
@@ -47,7 +47,7 @@
  *      frames.
  * @library /lib
  * @build jportal.test.* Lambdas
- * @run driver/timeout=600 jportal.test.Stacks tiered Lambdas 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Lambdas 1500 20000
  */
 
 /*
@@ -56,7 +56,7 @@
  *      frames.
  * @library /lib
  * @build jportal.test.* Lambdas
- * @run driver/timeout=600 jportal.test.Stacks tiered Lambdas 1500 0
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Lambdas 1500 0
  */
 
 // @stacks all: in Lambdas.leaf >= 20, in Lambdas.handles >= 20

@@ -19,7 +19,7 @@
  * @summary Stacks through classes of one name, which different class loaders have defined.
  * @library /lib
  * @build jportal.test.* Loaders
- * @run driver/timeout=600 jportal.test.Stacks interpreter Loaders 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Loaders 1500 20000
  */
 
 /*
@@ -27,7 +27,7 @@
  * @summary Stacks through classes of one name, which different class loaders have defined.
  * @library /lib
  * @build jportal.test.* Loaders
- * @run driver/timeout=600 jportal.test.Stacks c1 Loaders 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Loaders 1500 20000
  */
 
 /*
@@ -35,7 +35,7 @@
  * @summary Stacks through classes of one name, which different class loaders have defined.
  * @library /lib
  * @build jportal.test.* Loaders
- * @run driver/timeout=600 jportal.test.Stacks c2 Loaders 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Loaders 1500 20000
  */
 
 /*
@@ -43,7 +43,7 @@
  * @summary Stacks through classes of one name, which different class loaders have defined.
  * @library /lib
  * @build jportal.test.* Loaders
- * @run driver/timeout=600 jportal.test.Stacks tiered Loaders 1500 20000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Loaders 1500 20000
  */
 
 // @stacks all: in Loaders$Worker.work >= 20, in Loaders$Worker.leaf >= 5

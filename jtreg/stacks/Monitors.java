@@ -20,7 +20,7 @@
  *      thread.
  * @library /lib
  * @build jportal.test.* Monitors
- * @run driver/timeout=600 jportal.test.Stacks interpreter Monitors 1500 10000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Monitors 1500 10000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Monitors::leaf
  */
 
@@ -30,7 +30,7 @@
  *      thread.
  * @library /lib
  * @build jportal.test.* Monitors
- * @run driver/timeout=600 jportal.test.Stacks c1 Monitors 1500 10000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Monitors 1500 10000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Monitors::leaf
  */
 
@@ -40,7 +40,7 @@
  *      thread.
  * @library /lib
  * @build jportal.test.* Monitors
- * @run driver/timeout=600 jportal.test.Stacks c2 Monitors 1500 10000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Monitors 1500 10000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Monitors::leaf
  */
 
@@ -50,7 +50,7 @@
  *      thread.
  * @library /lib
  * @build jportal.test.* Monitors
- * @run driver/timeout=600 jportal.test.Stacks tiered Monitors 1500 10000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Monitors 1500 10000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Monitors::leaf
  */
 

@@ -20,7 +20,7 @@
  *      loop.
  * @library /lib
  * @build jportal.test.* OnStackReplacement
- * @run driver/timeout=600 jportal.test.Stacks interpreter OnStackReplacement 400 8000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter OnStackReplacement 400 8000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,OnStackReplacement::leaf
  */
 
@@ -30,7 +30,7 @@
  *      loop.
  * @library /lib
  * @build jportal.test.* OnStackReplacement
- * @run driver/timeout=600 jportal.test.Stacks c1 OnStackReplacement 400 8000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 OnStackReplacement 400 8000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,OnStackReplacement::leaf
  */
 
@@ -40,7 +40,7 @@
  *      loop.
  * @library /lib
  * @build jportal.test.* OnStackReplacement
- * @run driver/timeout=600 jportal.test.Stacks c2 OnStackReplacement 400 8000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 OnStackReplacement 400 8000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,OnStackReplacement::leaf
  */
 
@@ -50,7 +50,7 @@
  *      loop.
  * @library /lib
  * @build jportal.test.* OnStackReplacement
- * @run driver/timeout=600 jportal.test.Stacks tiered OnStackReplacement 400 8000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered OnStackReplacement 400 8000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,OnStackReplacement::leaf
  */
 

@@ -16,54 +16,58 @@
 
 /*
  * @test id=interpreter
- * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling,
- *      checksums.
+ * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=600 jportal.test.Stacks interpreter RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter RuntimeStubs 1000 8000 -XX:-UseTLAB
+ *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
+ *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
  * @test id=c1
- * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling,
- *      checksums.
+ * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=600 jportal.test.Stacks c1 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks c1 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
+ *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
  * @test id=c2
- * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling,
- *      checksums.
+ * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=600 jportal.test.Stacks c2 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks c2 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
+ *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
  * @test id=tiered
- * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling,
- *      checksums.
+ * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=600 jportal.test.Stacks tiered RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 8000 -XX:-UseTLAB
+ *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
+ *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
  * @test id=place
- * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling,
- *      checksums.
+ * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=600 jportal.test.Stacks tiered RuntimeStubs 1000 0 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 0 -XX:-UseTLAB
+ *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
+ *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 // @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
 import java.util.Arrays;
-import java.util.zip.CRC32;
 
 /**
  * Compiled code that calls stubs all the time. Without thread-local buffers each allocation calls
@@ -78,6 +82,39 @@ public class RuntimeStubs {
 
     static int leaf(int n) {
         return n * 31 + 7;
+    }
+
+    /** Small frames: a walk that passes one over finds the return address of the next. */
+    static Object smallObject() {
+        return new Object();
+    }
+
+    static int[] smallArray(int n) {
+        return new int[n];
+    }
+
+    static Object[] smallPair(Object first, Object second) {
+        return new Object[] {first, second};
+    }
+
+    /** Interpreted frames of three sizes, in all orders: what lies at a given distance differs. */
+    static int interpreted(int order, int n) {
+        return order == 0 ? small(n) : (order & 1) == 0 ? interpretedLess(order >> 1, n) : interpretedMore(order >> 1, n);
+    }
+
+    static int interpretedLess(int order, int n) {
+        int one = n + 1;
+        return interpreted(order, one);
+    }
+
+    static int interpretedMore(int order, int n) {
+        int one = n + 1;
+        int two = one ^ n;
+        return interpreted(order, two);
+    }
+
+    static int small(int n) {
+        return smallPair(smallObject(), smallArray(n & 7)).length;
     }
 
     static int made(int n) {
@@ -99,22 +136,15 @@ public class RuntimeStubs {
         return leaf(one instanceof Comparable ? 1 : one instanceof Runnable ? 2 : 3);
     }
 
-    static int summed(CRC32 crc, byte[] data) {
-        crc.update(data, 0, data.length);
-        return (int) crc.getValue();
-    }
-
     public static void main(String[] args) {
         int rounds = Integer.parseInt(args[0]);
         int[] from = new int[64];
         int[] to = new int[64];
-        CRC32 crc = new CRC32();
-        byte[] data = new byte[200];
         Object[] objects = new CharSequence[4];
         int sum = 0;
         for (int i = 0; i < rounds; i++) {
             sum += made(i) + copied(from, to, i) + checked(objects, (i & 1) == 0 ? "text" : new StringBuilder(), i);
-            sum += summed(crc, data);
+            sum += interpreted(i & 63, i);
         }
         System.out.println(sum + (kept == null ? 1 : 0));
     }

@@ -19,7 +19,7 @@
  * @summary Stacks while exceptions are thrown through several frames, caught, and thrown again.
  * @library /lib
  * @build jportal.test.* Thrown
- * @run driver/timeout=600 jportal.test.Stacks interpreter Thrown 1500 8000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Thrown 1500 8000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Thrown::leaf
  *      -XX:CompileCommand=dontinline,Thrown::far*
  */
@@ -29,7 +29,7 @@
  * @summary Stacks while exceptions are thrown through several frames, caught, and thrown again.
  * @library /lib
  * @build jportal.test.* Thrown
- * @run driver/timeout=600 jportal.test.Stacks c1 Thrown 1500 8000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Thrown 1500 8000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Thrown::leaf -XX:CompileCommand=dontinline,Thrown::far*
  */
 
@@ -38,7 +38,7 @@
  * @summary Stacks while exceptions are thrown through several frames, caught, and thrown again.
  * @library /lib
  * @build jportal.test.* Thrown
- * @run driver/timeout=600 jportal.test.Stacks c2 Thrown 1500 8000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Thrown 1500 8000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Thrown::leaf -XX:CompileCommand=dontinline,Thrown::far*
  */
 
@@ -47,7 +47,7 @@
  * @summary Stacks while exceptions are thrown through several frames, caught, and thrown again.
  * @library /lib
  * @build jportal.test.* Thrown
- * @run driver/timeout=600 jportal.test.Stacks tiered Thrown 1500 8000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Thrown 1500 8000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,Thrown::leaf -XX:CompileCommand=dontinline,Thrown::far*
  */
 

@@ -20,7 +20,7 @@
  *      inlined.
  * @library /lib
  * @build jportal.test.* TinyMethods
- * @run driver/timeout=600 jportal.test.Stacks interpreter TinyMethods 3000 120000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter TinyMethods 3000 120000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,TinyMethods::tiny*
  */
 
@@ -30,7 +30,7 @@
  *      inlined.
  * @library /lib
  * @build jportal.test.* TinyMethods
- * @run driver/timeout=600 jportal.test.Stacks c1 TinyMethods 3000 120000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c1 TinyMethods 3000 120000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,TinyMethods::tiny*
  */
 
@@ -40,7 +40,7 @@
  *      inlined.
  * @library /lib
  * @build jportal.test.* TinyMethods
- * @run driver/timeout=600 jportal.test.Stacks c2 TinyMethods 3000 120000 -XX:CompileCommand=quiet
+ * @run driver/timeout=2400 jportal.test.Stacks c2 TinyMethods 3000 120000 -XX:CompileCommand=quiet
  *      -XX:CompileCommand=dontinline,TinyMethods::tiny*
  */
 
@@ -50,7 +50,7 @@
  *      inlined.
  * @library /lib
  * @build jportal.test.* TinyMethods
- * @run driver/timeout=600 jportal.test.Stacks tiered TinyMethods 3000 120000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered TinyMethods 3000 120000
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,TinyMethods::tiny*
  */
 

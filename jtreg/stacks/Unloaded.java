@@ -19,7 +19,7 @@
  * @summary Stacks while classes are unloaded, whose code, methods and ids go away.
  * @library /lib
  * @build jportal.test.* Unloaded
- * @run driver/timeout=600 jportal.test.Stacks interpreter Unloaded 16 120 -XX:+UseSerialGC
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Unloaded 16 120 -XX:+UseSerialGC
  */
 
 /*
@@ -27,7 +27,7 @@
  * @summary Stacks while classes are unloaded, whose code, methods and ids go away.
  * @library /lib
  * @build jportal.test.* Unloaded
- * @run driver/timeout=600 jportal.test.Stacks c1 Unloaded 16 120 -XX:+UseSerialGC
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Unloaded 16 120 -XX:+UseSerialGC
  */
 
 /*
@@ -35,7 +35,7 @@
  * @summary Stacks while classes are unloaded, whose code, methods and ids go away.
  * @library /lib
  * @build jportal.test.* Unloaded
- * @run driver/timeout=600 jportal.test.Stacks c2 Unloaded 16 120 -XX:+UseSerialGC
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Unloaded 16 120 -XX:+UseSerialGC
  */
 
 /*
@@ -43,7 +43,7 @@
  * @summary Stacks while classes are unloaded, whose code, methods and ids go away.
  * @library /lib
  * @build jportal.test.* Unloaded
- * @run driver/timeout=600 jportal.test.Stacks tiered Unloaded 16 120 -XX:+UseSerialGC
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Unloaded 16 120 -XX:+UseSerialGC
  */
 
 // @stacks all: in Unloaded$Worker.work >= 20, in Unloaded.use >= 20

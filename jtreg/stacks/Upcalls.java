@@ -20,7 +20,7 @@
  *      initialisers.
  * @library /lib
  * @build jportal.test.* Upcalls
- * @run driver/timeout=600 jportal.test.Stacks interpreter Upcalls 1000 6000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Upcalls 1000 6000
  *      -Dsun.reflect.inflationThreshold=1000000000
  */
 
@@ -30,7 +30,7 @@
  *      initialisers.
  * @library /lib
  * @build jportal.test.* Upcalls
- * @run driver/timeout=600 jportal.test.Stacks c1 Upcalls 1000 6000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Upcalls 1000 6000
  *      -Dsun.reflect.inflationThreshold=1000000000
  */
 
@@ -40,7 +40,7 @@
  *      initialisers.
  * @library /lib
  * @build jportal.test.* Upcalls
- * @run driver/timeout=600 jportal.test.Stacks c2 Upcalls 1000 6000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Upcalls 1000 6000
  *      -Dsun.reflect.inflationThreshold=1000000000
  */
 
@@ -50,7 +50,7 @@
  *      initialisers.
  * @library /lib
  * @build jportal.test.* Upcalls
- * @run driver/timeout=600 jportal.test.Stacks tiered Upcalls 1000 6000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Upcalls 1000 6000
  *      -Dsun.reflect.inflationThreshold=1000000000
  */
 

@@ -72,7 +72,7 @@ final class Program {
         record.addAll(how);
         record.add("--");
         record.addAll(words(more));
-        return Vm.run(directory, record).exits(0);
+        return Vm.run(directory, record, Vm.LONG_PATIENCE_SECONDS).exits(0);
     }
 
     /** What the program prints in the interpreter, without any recording. */

@@ -167,7 +167,7 @@ public final class Stacks {
         List<String> validate = List.of(Program.jportal(), "validate", "stacks", capture.toString(), "--log", log.toString(),
                 "--json", "--allow", allow);
         System.out.println("to look at it: " + String.join(" ", validate.subList(0, 5)));
-        Vm.Result judged = Vm.run(directory, validate);
+        Vm.Result judged = Vm.run(directory, validate, Vm.LONG_PATIENCE_SECONDS);
         Json report = Json.parse(judged.out());
         for (Json row : report.get("apis").list()) {
             System.out.println(row.get("api").text() + ": " + row.get("samples") + " stacks, " + row.get("judged") + " judged, "
