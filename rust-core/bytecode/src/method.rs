@@ -2,6 +2,8 @@
 
 //! The properties of a method that the decoder knows.
 
+use std::collections::BTreeMap;
+
 use jportal_units::{Bci, MethodId};
 
 use crate::class::ClassTable;
@@ -116,6 +118,8 @@ impl Method {
 pub struct MethodTable {
     methods: Vec<Method>,
     classes: ClassTable,
+    /// By class: an older class that it has exchanged methods with.
+    exchanged: BTreeMap<u32, u32>,
 }
 
 impl MethodTable {
@@ -141,6 +145,22 @@ impl MethodTable {
     /// The same methods, with these classes.
     pub fn set_classes(&mut self, classes: ClassTable) {
         self.classes = classes;
+    }
+    /// Redefinition has moved a method from one of these classes to the other. They are versions of
+    /// one class.
+    pub fn join_versions(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.first_version(a), self.first_version(b));
+        if a != b {
+            self.exchanged.insert(a.max(b), a.min(b));
+        }
+    }
+    /// The oldest version of a class, which is the class itself if it was not redefined.
+    pub fn first_version(&self, mut class: u32) -> u32 {
+        // Each step leads to a smaller number.
+        while let Some(older) = self.exchanged.get(&class) {
+            class = *older;
+        }
+        class
     }
     /// Number of methods.
     pub fn len(&self) -> usize {

@@ -25,12 +25,15 @@ pub(crate) enum MethodKind {
 
 impl MethodKind {
     /// `abstractInterpreter.hpp`, JDK 17: native = 2, 3; abstract = 7; the method handle
-    /// kinds, one per signature-polymorphic intrinsic, follow.
+    /// kinds, one per signature-polymorphic intrinsic, follow. Then come the intrinsics with an
+    /// entry of their own. Some of these are native methods (`CRC32.updateBytes0`,
+    /// `Float.intBitsToFloat`).
     pub(crate) fn of(method: &Method) -> Self {
         match method.entry_kind {
             2 | 3 => Self::Native,
             7 => Self::Abstract,
             8.. if is_method_handle_linker(method) => Self::MethodHandle,
+            8.. if method.is_native() => Self::Native,
             _ => Self::Java,
         }
     }
@@ -140,5 +143,26 @@ impl Machine<'_> {
             self.throwing = throwing;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intrinsic_entry_of_a_native_method_is_native() {
+        let of = |entry_kind, access_flags, class: &str, name: &str| {
+            let (class_name, name) = (class.into(), name.into());
+            MethodKind::of(&Method { entry_kind, access_flags, class_name, name, ..Method::default() })
+        };
+        // `java_util_zip_CRC32_updateBytes` and `java_lang_math_sin` of JDK 17.
+        assert_eq!(of(27, 0x108, "java/util/zip/CRC32", "updateBytes0"), MethodKind::Native);
+        assert_eq!(of(14, 0x8, "java/lang/Math", "sin"), MethodKind::Java);
+        assert_eq!(of(0, 0x8, "a/A", "f"), MethodKind::Java);
+        assert_eq!(of(2, 0x108, "a/A", "n"), MethodKind::Native);
+        assert_eq!(of(7, 0x400, "a/A", "a"), MethodKind::Abstract);
+        // A linker is native, too.
+        assert_eq!(of(9, 0x108, "java/lang/invoke/MethodHandle", "linkToStatic"), MethodKind::MethodHandle);
     }
 }

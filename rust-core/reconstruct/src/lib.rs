@@ -69,7 +69,7 @@ pub use driver::{DecodeOptions, MachineDecoder, Positions, Progress};
 pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
-pub use pauses::{LastRun, Pause, PausedAt, PausedFrame};
+pub use pauses::{LastRun, MachineFrame, Pause, PausedAt, PausedFrame};
 pub use recording::Recording;
 pub use states::{
     CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,

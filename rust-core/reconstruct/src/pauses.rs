@@ -30,6 +30,27 @@ pub struct PausedFrame {
     pub inlined: bool,
 }
 
+/// A frame of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MachineFrame {
+    /// The call stub's, through which the VM or native code called Java.
+    CallStub,
+    /// The interpreter's, of a Java method or of a native one.
+    Interpreter,
+    /// A native wrapper's.
+    Wrapper,
+    /// Of compiled code.
+    Compiled {
+        /// The code.
+        code: CodeId,
+        /// The number of its frames of [`Pause::frames`].
+        depth: usize,
+        /// The offset of the byte after the machine block that ran last. In a frame that made a
+        /// call this is the return address.
+        end: Option<u32>,
+    },
+}
+
 /// Where control was during a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PausedAt {
@@ -89,6 +110,11 @@ pub struct Pause {
     /// The frames, outermost first. The frame of compiled code that has jumped out of it, as to the
     /// handler of the poll at its return, has been removed.
     pub frames: Vec<PausedFrame>,
+    /// The same frames and those of the call stub, by frames of the machine, outermost first.
+    pub machine: Vec<MachineFrame>,
+    /// Where control was in a stub or in a native wrapper: nothing is left of it but its return
+    /// instruction.
+    pub returns: bool,
     /// The frames before control came to the block at which the thread continued, if that block
     /// changed them, as the interpreter's return does.
     pub before: Option<Vec<PausedFrame>>,
@@ -281,9 +307,13 @@ impl Machine<'_> {
     }
     fn pause_where_it_resumed(&mut self, at: PausedAt) {
         let Some(resuming) = self.states.as_mut().and_then(|s| s.pauses.resuming.take()) else { return };
-        self.pause(resuming.since, Some(resuming.ip), at);
+        let Resuming { since, ip, returns, .. } = resuming;
+        self.pause_at(since, Some(ip), at, returns);
     }
     fn pause(&mut self, since: Tsc, ip: Option<Address>, at: PausedAt) {
+        self.pause_at(since, ip, at, false);
+    }
+    fn pause_at(&mut self, since: Tsc, ip: Option<Address>, at: PausedAt, returns: bool) {
         let has_left = |f: &Frame| {
             matches!(f, Frame::Compiled(c) if c.trail.left) && !matches!(at, PausedAt::Compiled { .. })
         };
@@ -297,6 +327,8 @@ impl Machine<'_> {
         let whole = matches!(self.stack.first(), None | Some(Frame::Upcall { .. }));
         let (frames, event, depth, until) =
             (paused_frames(existing), self.next_event(), existing.len(), self.now);
+        let machine = machine_frames(existing);
+        let returns = returns && matches!(at, PausedAt::Stub { .. });
         let throwing = self.throwing;
         let Some(states) = self.states.as_mut() else { return };
         let recent = &states.pauses.recent;
@@ -310,6 +342,8 @@ impl Machine<'_> {
             ip,
             at,
             frames,
+            machine,
+            returns,
             before,
             removing,
             last,
@@ -421,4 +455,18 @@ fn paused_frames(stack: &[Frame]) -> Vec<PausedFrame> {
         }
     }
     all
+}
+
+fn machine_frames(stack: &[Frame]) -> Vec<MachineFrame> {
+    let one = |frame: &Frame| match frame {
+        Frame::Interpreted(_) | Frame::Native { code: None, .. } => MachineFrame::Interpreter,
+        Frame::Native { code: Some(_), .. } => MachineFrame::Wrapper,
+        Frame::Compiled(c) => {
+            let end = c.trail.last.map(|l| l.to);
+            MachineFrame::Compiled { code: c.code, depth: c.chain.len(), end }
+        }
+        // No frame of the automaton: it does not run beside an observer.
+        Frame::Upcall { .. } | Frame::Interned { .. } => MachineFrame::CallStub,
+    };
+    stack.iter().map(one).collect()
 }

@@ -143,6 +143,7 @@ impl MethodIndex {
         if let Some(id) = self.same_as_live(ptr, &method) {
             return (id, known);
         }
+        self.join_versions(ptr, &method);
         let id = self.table.push(method);
         self.live.insert(ptr, (id, klass));
         self.members.entry(klass).or_default().push(ptr);
@@ -161,6 +162,18 @@ impl MethodIndex {
         let last = self.table.get(id)?;
         let same = Method { id, ..method.clone() } == *last;
         same.then_some(id)
+    }
+    /// The method, which lives at `ptr`, may be one that redefinition has moved here from another
+    /// class: HotSpot makes the new methods in a scratch class and then exchanges them with those
+    /// of the redefined class (`VM_RedefineClasses::redefine_single_class`).
+    fn join_versions(&mut self, ptr: u64, method: &Method) {
+        let Some(was) = self.live(MethodPtr(ptr)).and_then(|id| self.table.get(id)) else { return };
+        let names =
+            |m: &Method| (m.class_name.clone(), m.loader.clone(), m.name.clone(), m.signature.clone());
+        if names(was) == names(method) {
+            let class = was.class;
+            self.table.join_versions(class, method.class);
+        }
     }
     /// The `Method*` was freed; a later method at that address is another one.
     pub(crate) fn freed(&mut self, ptr: MethodPtr) {
@@ -269,6 +282,30 @@ mod tests {
         assert_ne!(first, again);
         assert_eq!(index.at(MethodPtr(0x100), Tsc(35)), Some(first));
         assert_eq!(index.at(MethodPtr(0x100), Tsc(40)), Some(again));
+    }
+
+    #[test]
+    fn classes_that_exchange_methods_are_versions_of_one() {
+        let mut index = MethodIndex::default();
+        let name = |text: &[u8]| Str(text.to_vec().into());
+        for (klass, class) in [(1, &b"a/B"[..]), (2, b"a/B"), (3, b"a/B"), (4, b"a/C")] {
+            index.define_class(Tsc(1), &ClassDefined { klass, name: name(class), ..ClassDefined::default() });
+        }
+        let define = |index: &mut MethodIndex, method, klass| {
+            let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };
+            let id = index.define(Tsc(1), m).0;
+            index.table().get(id).unwrap().class
+        };
+        // Class 2 is the scratch class of 1. Class 3 belongs to another loader.
+        let [old, new, other] = [(0x100, 1), (0x200, 2), (0x300, 3)].map(|(m, k)| define(&mut index, m, k));
+        let first = |index: &MethodIndex, class| index.table().first_version(class);
+        assert_ne!(first(&index, old), first(&index, new));
+        define(&mut index, 0x200, 1);
+        define(&mut index, 0x100, 2);
+        assert_eq!((first(&index, old), first(&index, new)), (old, old));
+        // A method of another name at a freed address was not moved.
+        define(&mut index, 0x300, 4);
+        assert_eq!(first(&index, other), other);
     }
 
     #[test]

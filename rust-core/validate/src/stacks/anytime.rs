@@ -10,16 +10,18 @@
 //! stack that is wrong for such a reason, and for no other, has a verdict of its own: it is exactly
 //! the stack that the source predicts.
 
-use jportal_bytecode::{Instruction, MethodTable, Transfer};
+use jportal_bytecode::{Instruction, MethodTable, Opcode, Transfer};
+use jportal_capture::schema::blob_kinds;
 use jportal_flow::Tier;
-use jportal_reconstruct::{LastRun, Marked, Pause, PausedAt, PausedFrame, Unmarked};
+use jportal_reconstruct::{Marked, Pause, PausedAt, PausedFrame, Unmarked};
 use jportal_units::{Bci, CodeId, MethodId};
-use jportal_vm_image::{NMethod, VmImage};
+use jportal_vm_image::{CodeBody, NMethod, VmImage};
 
 use super::compare::{Compared, Comparer, Detail, Loaders, MethodNames, StackVerdict, TrueFrame};
 use super::judge::{StackCounts, StacksOptions, WrongStackPlace};
 use super::log::{LoggedMethods, StackApi, TakenStack};
 use super::moments::{Moment, MomentFinder, ThreadMoments};
+use super::walk::{BEFORE_FIRST, Walks, sampled, tier_of, with_chain};
 use crate::debug_info::{FramePosition, Layouts, frames_of_scope, marked_up_to, whereabouts};
 
 /// The stacks that may be right, and those that the VM's source predicts instead.
@@ -28,13 +30,9 @@ struct ExpectedStacks {
     /// Innermost frame first.
     right: Vec<Vec<TrueFrame>>,
     predicted: Vec<(Detail, Vec<TrueFrame>)>,
-    /// The innermost frame has been removed, so that nothing can be predicted.
-    removed: bool,
+    /// HotSpot's source determines these innermost frames only, and not where the walk goes on.
+    unpredictable: Option<(Detail, Vec<TrueFrame>)>,
 }
-
-/// What debug info has before the first bytecode of a method. AsyncGetCallTrace gives -1 for it; no
-/// bytecode is at this bci.
-const BEFORE_FIRST: u16 = u16::MAX;
 
 /// Judges stacks taken at any moment.
 #[derive(Debug)]
@@ -112,6 +110,10 @@ impl<'a> AnytimeJudge<'a> {
         }
         let Some((pause, expected, (compared, index))) = results.pop() else { return };
         let Some(truth) = expected.right.into_iter().nth(index) else { return };
+        let near = || moment.near.iter().filter_map(|&i| thread.pauses.get(i));
+        if compared.verdict.is_broken() && near().any(|p| p.lost) {
+            return self.counts.not_judged(api, "a gap in the thread's flow is near");
+        }
         if compared.verdict.is_broken() && self.is_explained_near((thread, moment), &known, loaders) {
             return self
                 .counts
@@ -133,7 +135,8 @@ impl<'a> AnytimeJudge<'a> {
         let near = moment.near.iter().filter_map(|&i| thread.pauses.get(i));
         near.into_iter().any(|pause| {
             let Ok(expected) = self.expected(pause, taken.api) else { return false };
-            !expected.removed && !self.compare(taken, &expected, loaders).0.verdict.is_broken()
+            let verdict = self.compare(taken, &expected, loaders).0.verdict;
+            verdict != StackVerdict::Unpredictable && !verdict.is_broken()
         })
     }
 
@@ -163,9 +166,14 @@ impl<'a> AnytimeJudge<'a> {
                 return (Compared { verdict: StackVerdict::Imprecise, detail: *detail, at: 0 }, 0);
             }
         }
-        if expected.removed {
-            let removed = Compared { verdict: StackVerdict::Imprecise, detail: Detail::Removed, at: 0 };
-            return (removed, 0);
+        if let Some((detail, top)) = &expected.unpredictable
+            && taken.frames.iter().all(|f| self.names.logged(f.method).is_some())
+        {
+            let mut begin = taken.clone();
+            begin.frames.truncate(top.len());
+            if comparer.compare(&begin, top).verdict == StackVerdict::Equal {
+                return (Compared { verdict: StackVerdict::Unpredictable, detail: *detail, at: 0 }, 0);
+            }
         }
         first.unwrap_or((Compared { verdict: StackVerdict::Equal, detail: Detail::None, at: 0 }, 0))
     }
@@ -183,30 +191,18 @@ impl<'a> AnytimeJudge<'a> {
         match pause.at {
             PausedAt::Moved => return Err("control continued elsewhere than where it was interrupted"),
             PausedAt::Outside | PausedAt::Interpreter => {}
-            PausedAt::Stub { code, offset } => {
-                // A handler of an nmethod: its own debug info.
-                if let Some(n) = self.nmethod(code) {
-                    let rest = without_top(&frames);
-                    if let Some(method) = n.method.filter(|_| self.is_native(n)) {
-                        // The entry of a native wrapper. The wrapper's own method is shown.
-                        let tier = Tier::Native;
-                        let own = TrueFrame { method, bci: None, tier, inlined: false, found: false };
-                        let below = frames.iter().copied();
-                        expected.right.push(std::iter::once(own).chain(below).collect());
-                    }
-                    expected.predicted.push((Detail::NextState, self.of_debug_info(n, offset, rest)));
-                }
-            }
+            PausedAt::Stub { code, offset } => self.in_stub(pause, (code, offset), &frames, &mut expected),
             PausedAt::Compiled { code, from, offset, marked, returns } => {
-                expected.removed = returns;
                 let Some(n) = self.nmethod(code) else { return Err("the code is not known") };
                 let rest = without_top(&frames);
                 expected.right = self.in_code(n, (from, offset), marked, rest)?;
-                expected.predicted.push((Detail::NextState, self.of_debug_info(n, offset, rest)));
-                if marked == Marked::Entry {
-                    // A frame of compiled code that is not complete, or that has begun nothing.
-                    expected.predicted.push((Detail::NotEntered, rest.to_vec()));
-                }
+                expected.predicted.push((Detail::NextState, sampled(n, offset, rest)));
+                // `safe_for_sender` finds the caller by the size of the frame. It gives up before
+                // the frame is complete, but asks for the offset only. C1's OSR entry comes after
+                // the normal one, and has no frame yet.
+                let detail = if returns { Detail::Removed } else { Detail::Incomplete };
+                let wrong = returns || n.osr_entry == Some(offset);
+                expected.unpredictable = wrong.then(|| (detail, sampled(n, offset, &[])));
             }
         }
         if let Some(last) = pause.last
@@ -241,11 +237,19 @@ impl<'a> AnytimeJudge<'a> {
         {
             expected.right.push(replaced(&frames, branched));
         }
+        if let Some(top) = top
+            && let Some(locked) = self.after_lock(top)
+        {
+            expected.right.push(replaced(&frames, locked));
+        }
         if !asynchronous {
             expected.predicted.clear();
+            expected.unpredictable = None;
             return Ok(expected);
         }
         let Some(top) = top else { return Ok(expected) };
+        let walks = Walks::new(self.image, &frames, &pause.machine);
+        let is_in_code = matches!(pause.at, PausedAt::Compiled { .. });
         if top.tier == Tier::Interpreter {
             // The interpreter keeps the bci in a register. AsyncGetCallTrace reads the frame's
             // slot, which is stored at calls and in slow paths (`interpreter_frame_bcp`).
@@ -257,8 +261,11 @@ impl<'a> AnytimeJudge<'a> {
                 expected.predicted.push((Detail::Branched, replaced(&frames, branched)));
             }
         }
+        let predict = |expected: &mut ExpectedStacks, detail, stack: Option<Vec<TrueFrame>>| {
+            expected.predicted.extend(stack.map(|stack| (detail, stack)));
+        };
         if top.tier == Tier::Interpreter && self.returns(top) {
-            expected.predicted.push((Detail::Removed, frames[1..].to_vec()));
+            predict(&mut expected, Detail::Removed, walks.from(1));
         }
         // An entry of the interpreter may also call the VM before the frame is complete.
         let is_new = match top.tier {
@@ -266,13 +273,9 @@ impl<'a> AnytimeJudge<'a> {
             Tier::Native => pause.at == PausedAt::Interpreter,
             _ => false,
         };
-        if is_new && !matches!(pause.at, PausedAt::Compiled { .. }) {
-            // The frame is being built: the frame pointer is still the caller's.
-            // Compiled code leaves it alone: then it is that of an interpreted frame further below.
-            let caller = &frames[1..];
-            let interpreted = caller.iter().position(|f| !matches!(f.tier, Tier::C1 | Tier::C2));
-            expected.predicted.push((Detail::NotEntered, caller.to_vec()));
-            expected.predicted.push((Detail::NotEntered, caller[interpreted.unwrap_or(0)..].to_vec()));
+        if is_new && !is_in_code {
+            predict(&mut expected, Detail::NotEntered, walks.from(1));
+            predict(&mut expected, Detail::NotEntered, walks.of_callers_pointer());
         }
         if let Some(top) = pause.removing.filter(|_| pause.at == PausedAt::Interpreter) {
             let top = true_frames(&[top]);
@@ -282,16 +285,69 @@ impl<'a> AnytimeJudge<'a> {
             // The flow removes the frame when the code that removes it begins.
             expected.right.push(true_frames(before));
         }
-        if let Some(LastRun { code, end, .. }) = pause.last
-            && !matches!(pause.at, PausedAt::Compiled { .. })
-            && let Some(n) = self.nmethod(code)
-        {
-            // Compiled code called something that leaves no Java frame anchor: the search for
-            // debug info begins after the return address.
-            let rest = without_top(&frames);
-            expected.predicted.push((Detail::NextState, self.of_debug_info(n, end, rest)));
+        if pause.last.is_some() && !is_in_code {
+            // Compiled code called a stub or the VM.
+            predict(&mut expected, Detail::BelowStub, walks.from(0));
         }
+        if pause.at == PausedAt::Outside {
+            let leaf = walks.of_leaf();
+            expected.predicted.extend(leaf.into_iter().map(|stack| (Detail::Leaf, stack)));
+        }
+        let all = expected.right.iter().chain(expected.predicted.iter().map(|p| &p.1));
+        let ended: Vec<_> = all.flat_map(|stack| walks.ends(stack, pause.until)).collect();
+        expected.predicted.extend(ended);
         Ok(expected)
+    }
+
+    /// A stub, an adapter, a native wrapper or a handler of an nmethod.
+    fn in_stub(
+        &self,
+        pause: &Pause,
+        (code, offset): (CodeId, u32),
+        frames: &[TrueFrame],
+        expected: &mut ExpectedStacks,
+    ) {
+        let Some(version) = self.image.code(code) else { return };
+        let removed = |top| pause.returns.then_some((Detail::Removed, top));
+        match &version.body {
+            CodeBody::NMethod(n) if self.is_native(n) => {
+                let Some(method) = n.method else { return };
+                // The entry of the wrapper. The wrapper's own method is shown.
+                let tier = Tier::Native;
+                let own = TrueFrame { method, bci: None, tier, inlined: false, found: false };
+                let rest = without_top(frames);
+                expected.right.push(std::iter::once(own).chain(frames.iter().copied()).collect());
+                expected.predicted.push((Detail::NextState, sampled(n, offset, rest)));
+                expected.unpredictable = removed(vec![own]);
+            }
+            CodeBody::NMethod(n) => {
+                // A handler: its own debug info.
+                expected.predicted.push((Detail::NextState, sampled(n, offset, without_top(frames))));
+                // The handlers of deoptimisation push an address
+                // (`HandlerImpl::emit_deopt_handler`).
+                let first = n.deopt_handler.into_iter().chain(n.deopt_mh_handler).min();
+                let pushed = first.is_some_and(|first| offset >= first);
+                expected.unpredictable = pushed.then(|| (Detail::Incomplete, sampled(n, offset, &[])));
+            }
+            // `SingletonBlob`s have a size, but no offset from which on their frame is complete
+            // (`frame_never_safe`), and `safe_for_sender` asks for that in other blobs only. While
+            // they build, replace or remove frames, the walk goes on at a wrong place.
+            CodeBody::Blob { kind, .. }
+                if matches!(
+                    *kind,
+                    blob_kinds::DEOPTIMIZATION
+                        | blob_kinds::UNCOMMON_TRAP
+                        | blob_kinds::EXCEPTION
+                        | blob_kinds::SAFEPOINT
+                ) =>
+            {
+                expected.unpredictable = Some((Detail::Incomplete, Vec::new()));
+            }
+            CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, .. } => {
+                expected.unpredictable = removed(Vec::new());
+            }
+            CodeBody::Blob { .. } | CodeBody::Codelet => {}
+        }
     }
 
     /// Whether the code is the wrapper of a native method.
@@ -317,6 +373,16 @@ impl<'a> AnytimeJudge<'a> {
     fn branch_target(&self, method: MethodId, bci: Bci) -> Option<Bci> {
         let code = &self.methods.get(method)?.code;
         Instruction::at(code, usize::from(bci.0)).ok()?.branch_target().ok()?
+    }
+
+    /// The frame, which is at a `monitorenter`, at the next bytecode. The interpreter moves the bci
+    /// before it locks (`TemplateTable::monitorenter`).
+    fn after_lock(&self, top: TrueFrame) -> Option<TrueFrame> {
+        let at = top.bci.filter(|_| top.tier == Tier::Interpreter)?;
+        let code = &self.methods.get(top.method)?.code;
+        let instruction = Instruction::at(code, usize::from(at.0)).ok()?;
+        let is_lock = instruction.opcode == Opcode::MONITORENTER;
+        is_lock.then(|| TrueFrame { bci: Some(Bci(at.0 + 1)), ..top })
     }
 
     fn nmethod(&self, code: CodeId) -> Option<&'a NMethod> {
@@ -354,19 +420,6 @@ impl<'a> AnytimeJudge<'a> {
             return Err("no bytecode is known at which control may be");
         }
         Ok(right)
-    }
-
-    /// What AsyncGetCallTrace takes for the frames of compiled code at `offset`: the first debug
-    /// info after it (`forte.cpp`), or the nmethod's own method.
-    fn of_debug_info(&self, n: &NMethod, offset: u32, rest: &[TrueFrame]) -> Vec<TrueFrame> {
-        let tier = tier_of(n);
-        let state = n.position_of_sample(offset).and_then(|p| frames_of_scope(n, p.scope));
-        let own = || n.method.map(|method| vec![FramePosition { method, bci: Some(0) }]);
-        let mut chain = state.or_else(own).unwrap_or_default();
-        if let Some(last) = chain.last_mut() {
-            last.bci = last.bci.or(Some(BEFORE_FIRST));
-        }
-        with_chain(&chain, tier, rest)
     }
 
     fn find(
@@ -437,10 +490,6 @@ const fn unplaced(why: Unmarked) -> &'static str {
     }
 }
 
-fn tier_of(n: &NMethod) -> Tier {
-    if n.compiler == jportal_capture::schema::compilers::C1 { Tier::C1 } else { Tier::C2 }
-}
-
 /// The frames of a pause, innermost first.
 fn true_frames(outermost_first: &[PausedFrame]) -> Vec<TrueFrame> {
     let frame = |f: &PausedFrame| TrueFrame {
@@ -465,17 +514,4 @@ fn replaced(frames: &[TrueFrame], top: TrueFrame) -> Vec<TrueFrame> {
         *first = top;
     }
     all
-}
-
-/// The frames of a chain, which is outermost first, above `rest`.
-fn with_chain(chain: &[FramePosition], tier: Tier, rest: &[TrueFrame]) -> Vec<TrueFrame> {
-    let frame = |(i, p): (usize, &FramePosition)| TrueFrame {
-        method: p.method,
-        bci: p.bci.map(Bci),
-        tier,
-        inlined: i > 0,
-        found: false,
-    };
-    let own: Vec<TrueFrame> = chain.iter().enumerate().map(frame).collect();
-    own.into_iter().rev().chain(rest.iter().copied()).collect()
 }

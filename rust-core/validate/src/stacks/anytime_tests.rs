@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use jportal_flow::{ThreadInfo, Tier};
-use jportal_reconstruct::{Pause, PausedAt, PausedFrame, StateObserver, StateObservers};
+use jportal_reconstruct::{MachineFrame, Pause, PausedAt, PausedFrame, StateObserver, StateObservers};
 use jportal_units::{Address, AddressRange, Bci, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
 
@@ -40,6 +40,8 @@ fn pause((since, until): (u64, u64), top: u16) -> Pause {
         ip: Some(Address(IP)),
         at: PausedAt::Interpreter,
         frames: vec![frame(0, 2), frame(3, top)],
+        machine: vec![MachineFrame::CallStub, MachineFrame::Interpreter, MachineFrame::Interpreter],
+        returns: false,
         before: None,
         removing: None,
         last: None,
@@ -117,6 +119,10 @@ fn pauses_that_disagree_are_not_chosen_from() {
     let report = judged(&[asgct(250, OUT, &[(0x13, 9), BOTTOM])], near);
     assert_eq!((report.broken, report.judged), (0, 0));
     assert!(report.not_judged[0].why.contains("neighbouring"), "{}", report.text());
+    // One that the flow does not know may be the stack's, too.
+    let lost = Pause { lost: true, ..outside((210, 300), 9) };
+    let report = judged(&[asgct(150, OUT, &[H, BOTTOM])], vec![outside((100, 200), 9), lost]);
+    assert_eq!(report.not_judged[0].why, "a gap in the thread's flow is near");
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub enum StackVerdict {
     Equal,
     /// Wrong in the innermost frame of the machine, exactly as the VM's source predicts.
     Imprecise,
+    /// Wrong where the VM walks from a place that its source does not determine.
+    Unpredictable,
     /// The interface gave an error code and no frames.
     Error,
     /// Not judged.
@@ -38,9 +40,10 @@ pub enum StackVerdict {
 
 impl StackVerdict {
     /// All of them; the order of the columns of a table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Equal,
         Self::Imprecise,
+        Self::Unpredictable,
         Self::Error,
         Self::TooFew,
         Self::InlineFramesMissing,
@@ -55,6 +58,7 @@ impl StackVerdict {
         match self {
             Self::Equal => "equal",
             Self::Imprecise => "imprecise",
+            Self::Unpredictable => "unpredictable",
             Self::Error => "error",
             Self::NotJudged => "not-judged",
             Self::TooFew => "too-few",
@@ -71,7 +75,7 @@ impl StackVerdict {
     }
     /// Whether the stack is wrong.
     pub const fn is_broken(self) -> bool {
-        self.is_judged() && !matches!(self, Self::Equal | Self::Imprecise)
+        self.is_judged() && !matches!(self, Self::Equal | Self::Imprecise | Self::Unpredictable)
     }
 }
 
@@ -93,14 +97,27 @@ pub enum Detail {
     NoMethod,
     /// Compiled code: the frames are those of the next debug info in the code.
     NextState,
+    /// The same in compiled code that called a stub or the VM: the next one after the return
+    /// address.
+    BelowStub,
+    /// The thread runs code of the VM that has no frame of its own, so that the walk begins below
+    /// the innermost frame that has set the frame pointer.
+    Leaf,
     /// Interpreter: the bci is one that the frame stored earlier.
     StaleBci,
     /// Interpreter: the bci is the target of the branch that executes.
     Branched,
     /// A frame that is being built is missing.
     NotEntered,
+    /// The walk ends above a compiled frame that is deoptimised as soon as control returns to it.
+    Deoptimised,
+    /// The walk ends above C1's code that called the VM through one of C1's stubs, and the VM called
+    /// Java.
+    C1Stub,
     /// The frame of a method that returns has been removed, and the walk begins at a wrong place.
     Removed,
+    /// The code has not built its frame, and the VM does not know.
+    Incomplete,
 }
 
 impl Detail {
@@ -114,10 +131,15 @@ impl Detail {
             Self::Top => "top",
             Self::NoMethod => "no-method",
             Self::NextState => "next-state",
+            Self::BelowStub => "below-stub",
+            Self::Leaf => "leaf",
             Self::StaleBci => "stale-bci",
             Self::Branched => "branched",
             Self::NotEntered => "not-entered",
+            Self::Deoptimised => "deoptimised",
+            Self::C1Stub => "c1-stub",
             Self::Removed => "removed",
+            Self::Incomplete => "incomplete",
         }
     }
 }
@@ -186,7 +208,7 @@ impl MethodNames {
 }
 
 /// Knows which class of the capture a method id of the VM belongs to, where several classes
-/// have one name.
+/// have one name. The versions of a redefined class are one.
 #[derive(Debug, Default)]
 pub(crate) struct Loaders {
     class_of: HashMap<u64, u32>,
@@ -207,7 +229,7 @@ impl Comparer<'_> {
         if logged.is_none() || captured.is_none_or(|numbers| !numbers.contains(&logged)) {
             return false;
         }
-        let class = self.methods.get(truth.method).map(|m| m.class);
+        let class = self.methods.get(truth.method).map(|m| self.methods.first_version(m.class));
         self.loaders.class_of.get(&taken.method).is_none_or(|known| Some(*known) == class)
     }
     /// `truth`: innermost frame first, as in `taken`.
@@ -225,7 +247,8 @@ impl Comparer<'_> {
         }
         for (taken, truth) in frames.iter().zip(truth) {
             if let Some(method) = self.methods.get(truth.method).filter(|_| taken.method & NAMED == 0) {
-                self.loaders.class_of.insert(taken.method, method.class);
+                let class = self.methods.first_version(method.class);
+                self.loaders.class_of.insert(taken.method, class);
             }
         }
         let first =

@@ -225,11 +225,13 @@ impl StackCounts {
             *counts = (counts.0 + 1, counts.1 + u64::from(broken));
         }
         // Beyond the first difference, nothing says which frame belongs to which. Of an imprecise
-        // stack only the frames below the innermost one of the machine are compared.
+        // stack only the frames below the innermost one of the machine are compared, and of an
+        // unpredictable one none.
         let (from, to) = match verdict {
             StackVerdict::Imprecise => {
                 (truth.iter().position(|f| !f.inlined).map_or(0, |i| i + 1), truth.len())
             }
+            StackVerdict::Unpredictable => (0, 0),
             _ if broken => (0, at + 1),
             _ => (0, truth.len()),
         };

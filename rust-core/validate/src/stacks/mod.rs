@@ -20,6 +20,9 @@ mod moments;
 mod report;
 #[cfg(test)]
 mod stacks_tests;
+mod walk;
+#[cfg(test)]
+mod walk_tests;
 
 pub use anytime::{AnytimeCounts, AnytimeJudge};
 pub use compare::{Detail, StackVerdict};

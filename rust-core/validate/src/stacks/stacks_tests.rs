@@ -179,6 +179,27 @@ fn calls_are_counted() {
 }
 
 #[test]
+fn the_versions_of_a_redefined_class_are_one_class() {
+    let mut table = MethodTable::default();
+    for m in methods().iter() {
+        table.push(m.clone());
+    }
+    let new = Method { class: 9, ..table.get(MethodId(0)).unwrap().clone() };
+    let new = table.push(new).0;
+    let call = |f| {
+        let before = [enter_as(f, Entry::Upcall), bytecode(f, 2), enter(3)];
+        [&before[..], &probe_call(6), &[bytecode(3, 9), leave(3), bytecode(f, 5), leave(f)]].concat()
+    };
+    let flow = [call(0), call(new)].concat();
+    let samples = [header(MAGIC, 1), gst(0, &[HIT, H, BOTTOM]), gst(1, &[HIT, H, BOTTOM])].concat();
+    let other = report_of(Arc::new(table.clone()), METHODS, samples.clone(), &flow);
+    assert_eq!((other.judged, other.broken), (2, 1), "a class of another loader: {}", other.text());
+    table.join_versions(9, 0);
+    let version = report_of(Arc::new(table), METHODS, samples, &flow);
+    assert_eq!((version.judged, version.broken), (2, 0), "{}", version.text());
+}
+
+#[test]
 fn a_throwable_has_no_hidden_frames_and_no_descriptors() {
     let mut table = MethodTable::default();
     for m in methods().iter() {
