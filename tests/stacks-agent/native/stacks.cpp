@@ -598,6 +598,9 @@ void take_gst_other(JNIEnv *env, SampledThread *t, std::vector<jvmtiFrameInfo> &
   put_async(t, record, GST_OTHER, before, after, error == JVMTI_ERROR_NONE ? count : -static_cast<int32_t>(error), frames);
 }
 
+/* The name of the sampler's thread. */
+const char *const SAMPLER = "jportal-stacks";
+
 /* The sampler: takes the stack of a thread at each interval. */
 void JNICALL sample(jvmtiEnv *, JNIEnv *env, void *) {
   ThreadLog random;
@@ -636,8 +639,21 @@ void JNICALL sample(jvmtiEnv *, JNIEnv *env, void *) {
 
 bool is_sampling() { return options.asgct_async || options.gst_other; }
 
+/* Whether the thread runs no Java code of the program: the sampler's own, which has more CPU time
+   than most and would take most of the signals, and those of compilers. */
+bool is_left_out(JNIEnv *env, jthread thread) {
+  jvmtiThreadInfo info = {};
+  if (jvmti->GetThreadInfo(thread, &info) != JVMTI_ERROR_NONE) return false;
+  bool found = info.name != nullptr && (strcmp(info.name, SAMPLER) == 0 || strstr(info.name, "CompilerThread") != nullptr);
+  if (info.name != nullptr) jvmti->Deallocate(reinterpret_cast<unsigned char *>(info.name));
+  if (info.thread_group != nullptr) env->DeleteLocalRef(info.thread_group);
+  if (info.context_class_loader != nullptr) env->DeleteLocalRef(info.context_class_loader);
+  return found;
+}
+
 void JNICALL on_thread_start(jvmtiEnv *, JNIEnv *env, jthread thread) {
   if (sampled_ != nullptr) return; /* the main thread */
+  if (is_left_out(env, thread)) return;
   auto *t = new SampledThread;
   t->env = env;
   t->thread = env->NewGlobalRef(thread);
@@ -678,7 +694,7 @@ void start_sampler(JNIEnv *env, jthread current) {
   }
   jclass type = env->FindClass("java/lang/Thread");
   jmethodID init = type == nullptr ? nullptr : env->GetMethodID(type, "<init>", "(Ljava/lang/String;)V");
-  jstring name = env->NewStringUTF("jportal-stacks");
+  jstring name = env->NewStringUTF(SAMPLER);
   jobject thread = init == nullptr || name == nullptr ? nullptr : env->NewObject(type, init, name);
   if (thread == nullptr || jvmti->RunAgentThread(static_cast<jthread>(thread), sample, nullptr, JVMTI_THREAD_MAX_PRIORITY) != JVMTI_ERROR_NONE) {
     fail("cannot start the sampler", "the VM refused it");
@@ -732,7 +748,36 @@ void JNICALL on_vm_death(jvmtiEnv *, JNIEnv *env) {
 }
 
 const char *const KNOWN =
-    "gst asgct walker throwable asgct-async gst-other interval=MICROSECONDS idle out=DIR check=SHARE max-depth=N seed=N fault=drop|swap|shift|stale|native|null|error fault-every=N";
+    "gst asgct walker throwable asgct-async gst-other interval=MICROSECONDS idle out=DIR check=SHARE max-depth=N seed=N "
+    "fault=drop|swap|shift|stale|native|null|error fault-every=N; names of the published tool:";
+
+/* The names of the published tool trace_validation: ours, or null where the option has nothing to
+   change here, and why. */
+struct PublishedName {
+  const char *name;
+  const char *ours;
+  const char *why;
+};
+const char *const ALL_ARE_LOGGED = "each stack is logged, and jportal validate stacks prints";
+const PublishedName PUBLISHED[] = {
+    {"cnmProb", "check", nullptr},
+    {"maxDepth", "max-depth", nullptr},
+    {"sampleInterval", "interval", nullptr},
+    {"traceCollectionProbability", nullptr, ALL_ARE_LOGGED},
+    {"checkEveryNthStackFully", nullptr, "each stack is compared as a whole"},
+    {"printAllTraces", nullptr, ALL_ARE_LOGGED},
+    {"printEveryNthBrokenTrace", nullptr, ALL_ARE_LOGGED},
+    {"printEveryNthValidTrace", nullptr, ALL_ARE_LOGGED},
+    {"printStatsEveryNthTrace", nullptr, ALL_ARE_LOGGED},
+    {"printStatsEveryNthBrokenTrace", nullptr, ALL_ARE_LOGGED},
+    {"traceIgnoreInstrumentation", nullptr, "frames of this agent are never compared"},
+};
+
+void say_unusable(const std::string &option) {
+  fprintf(stderr, "jportal stacks: cannot use the option \"%s\"; known: %s", option.c_str(), KNOWN);
+  for (const PublishedName &p : PUBLISHED) fprintf(stderr, " %s", p.name);
+  fprintf(stderr, "\n");
+}
 
 bool parse_fault(const std::string &value) {
   const std::pair<const char *, Planted> all[] = {
@@ -778,8 +823,20 @@ bool parse_all(const char *text) {
     rest = rest.substr(std::min(comma + 1, rest.size()));
     size_t equals = std::min(one.find('='), one.size());
     std::string value = one.substr(std::min(equals + 1, one.size()));
-    if (!one.empty() && !parse(one.substr(0, equals), value)) {
-      fprintf(stderr, "jportal stacks: cannot use the option \"%s\"; known: %s\n", one.c_str(), KNOWN);
+    std::string key = one.substr(0, equals);
+    bool has_effect = !one.empty();
+    for (const PublishedName &p : PUBLISHED) {
+      if (key != p.name) continue;
+      has_effect = p.ours != nullptr;
+      if (has_effect) {
+        key = p.ours;
+      } else {
+        fprintf(stderr, "jportal stacks: %s changes nothing here: %s\n", p.name, p.why);
+      }
+      break;
+    }
+    if (has_effect && !parse(key, value)) {
+      say_unusable(one);
       return false;
     }
   }

@@ -326,6 +326,32 @@ fn frames(report: &Value, tier: &str, inlined: bool) -> u64 {
     rows.iter().filter(|r| r["tier"] == tier && r["inlined"] == inlined).map(|r| count(&r["frames"])).sum()
 }
 
+/// Starts a VM with the agent. Returns whether it ran, and what it wrote to stderr.
+fn started(place: &Installation, options: &str) -> (bool, String) {
+    let log = Scratch::new().expect("a folder for the log");
+    let library = place.programs.join("libjportal_stacks.so");
+    let agent = format!("-agentpath:{}=out={},{options}", library.display(), log.path().display());
+    let mut java = Command::new(&place.java);
+    let ran = process::run(java.arg(agent).arg("-version"), LIMIT).expect("java runs");
+    (ran.status.success(), ran.stderr)
+}
+
+#[test]
+fn the_agent_knows_the_options_of_the_published_tool() {
+    let Some(place) = place::installed("the_agent_knows_the_options_of_the_published_tool") else { return };
+    let (ran, text) = started(&place, "gst,cnmProb=0.5,maxDepth=64,sampleInterval=500,seed=3");
+    assert!(ran && !text.contains("jportal stacks:"), "{text}");
+    let (ran, text) = started(&place, "gst,traceCollectionProbability=0");
+    assert!(ran && text.contains("traceCollectionProbability changes nothing here"), "{text}");
+    for wrong in ["cnmprob=1", "maxDepth=none", "sampleInterval"] {
+        let (ran, text) = started(&place, &format!("gst,{wrong}"));
+        assert!(!ran, "{wrong} is accepted: {text}");
+        for known in [wrong, "check=SHARE", "cnmProb", "maxDepth"] {
+            assert!(text.contains(known), "{wrong}: {known} is not named in {text}");
+        }
+    }
+}
+
 #[test]
 fn stacks_agree_with_the_flow() {
     let Some(stacked) = Stacked::new("stacks_agree_with_the_flow") else { return };

@@ -36,10 +36,7 @@ import java.util.regex.Pattern;
  * options.
  */
 public final class DebugInfo {
-    private static final Map<String, List<String>> MODES = Map.of(
-            "c1", List.of("-XX:TieredStopAtLevel=1"),
-            "c2", List.of("-XX:-TieredCompilation"),
-            "tiered", List.of("-XX:+TieredCompilation"));
+    private static final Set<String> MODES = Set.of("c1", "c2", "tiered");
     private static final Set<String> KINDS = Set.of("call", "runtime-call", "poll", "implicit-exception", "fault",
             "trap", "deoptimisation", "handler");
     private static final Set<String> WRONG = Set.of("wrong-reexecute", "wrong-bci", "wrong-block", "wrong-method",
@@ -63,26 +60,18 @@ public final class DebugInfo {
     }
 
     public static void main(String[] args) throws Exception {
-        Check.that(args.length >= 2 && MODES.containsKey(args[0]), "usage: DebugInfo c1|c2|tiered TEST [VM OPTION ...]");
+        Check.that(args.length >= 2 && MODES.contains(args[0]), "usage: DebugInfo c1|c2|tiered TEST [VM OPTION ...]");
         new DebugInfo(args[0], args[1]).run(Arrays.asList(args).subList(2, args.length));
     }
 
     private void run(List<String> options) throws Exception {
         Path directory = Vm.emptyDirectory("debuginfo");
         Path capture = directory.resolve(test + "-" + mode + ".jportal");
-        String jportal = Vm.root().resolve("build/bin/jportal").toString();
-        List<String> program = new ArrayList<>(List.of("-Xbatch", "-XX:CompileThresholdScaling=0.05"));
-        program.addAll(MODES.get(mode));
-        program.addAll(options);
-        program.addAll(List.of(Vm.withTestClasses(test)));
-        List<String> record = new ArrayList<>(List.of(jportal, "record", "--emulate", "--quiet", "--java",
-                Vm.jdk().toString(), "-o", capture.toString(), "--"));
-        record.addAll(program);
-        Vm.Result recorded = Vm.run(directory, record).exits(0);
-        String expected = Vm.java(directory, Vm.withTestClasses("-Xint", test)).exits(0).out();
-        Check.that(!expected.isBlank(), test + " prints no result that could be compared");
+        Program program = new Program(mode, test, options, List.of(), directory);
+        Vm.Result recorded = program.record(capture, List.of(), List.of());
+        String expected = program.expected();
 
-        List<String> validate = List.of(jportal, "validate", "debug-info", capture.toString(), "--json",
+        List<String> validate = List.of(Program.jportal(), "validate", "debug-info", capture.toString(), "--json",
                 "--findings", "100000", "--places", test);
         Vm.Result judged = Vm.run(directory, validate);
         Json report = Json.parse(judged.out());
@@ -114,7 +103,7 @@ public final class DebugInfo {
             Check.that(line.matches(), test + ".java:" + (i + 1) + ": not an expectation: " + text.trim());
             Set<String> modes = new HashSet<>(List.of(line.group("modes").split(",")));
             for (String name : modes) {
-                Check.that(MODES.containsKey(name) || name.equals("all"), test + ".java:" + (i + 1) + ": no mode " + name);
+                Check.that(MODES.contains(name) || name.equals("all"), test + ".java:" + (i + 1) + ": no mode " + name);
             }
             String tag = line.group("tag");
             Check.that(tag == null || lineOf.containsKey(tag), test + ".java:" + (i + 1) + ": no line ends with // @" + tag);

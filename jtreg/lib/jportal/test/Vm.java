@@ -28,6 +28,8 @@ import java.util.concurrent.TimeUnit;
 public final class Vm {
     /** Time limit of a started program. */
     private static final long PATIENCE_SECONDS = 300;
+    /** Time limit of one that is recorded or judged. It only catches hangs. */
+    static final long LONG_PATIENCE_SECONDS = 1200;
 
     private Vm() {}
 
@@ -77,12 +79,16 @@ public final class Vm {
     }
 
     public static Result run(Path directory, List<String> command) throws Exception {
+        return run(directory, command, PATIENCE_SECONDS);
+    }
+
+    static Result run(Path directory, List<String> command, long seconds) throws Exception {
         Process process = start(directory, command);
         CompletableFuture<String> out = text(process.getInputStream());
         CompletableFuture<String> err = text(process.getErrorStream());
-        if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
+        if (!process.waitFor(seconds, TimeUnit.SECONDS)) {
             process.destroyForcibly();
-            throw new AssertionError("still running after " + PATIENCE_SECONDS + " s: " + String.join(" ", command));
+            throw new AssertionError("still running after " + seconds + " s: " + String.join(" ", command));
         }
         return new Result(command, process.exitValue(), out.get(), err.get());
     }
