@@ -11,7 +11,7 @@ use jportal_bytecode::{Blocks, MethodTable};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exit, ThreadInfo, Tier};
 use jportal_units::{Bci, MethodId};
 
-use super::read::{JfrFrame, JfrFrameType, JfrSample, JfrSamples};
+use super::read::{BEFORE_FIRST, JfrFrame, JfrFrameType, JfrSample, JfrSamples};
 use super::report::{JfrReport, JfrVerdict, JfrWhere, JudgedSample};
 use super::search::{CallSite, Nearest, StackHashes, StackSearch};
 use super::time::WallClock;
@@ -227,10 +227,10 @@ impl JfrThread {
             }
         }
     }
-    /// What the top frame began last.
+    /// What the top frame began last. `None`: it is native, or there is none.
     fn bci(&self) -> Option<u16> {
-        let (top, tier) = self.truth.top()?;
-        top.bci.filter(|_| tier != Tier::Native).map(Bci::get)
+        let (top, _) = self.truth.top().filter(|(_, tier)| *tier != Tier::Native)?;
+        Some(top.bci.map_or(BEFORE_FIRST, Bci::get))
     }
     fn ran(&mut self, shared: &JfrContext, kind: &EventKind, method: MethodId, (first, last): (Bci, Bci)) {
         self.truth.follow(kind);

@@ -172,6 +172,20 @@ fn native_frames_have_no_bci() {
 }
 
 #[test]
+fn a_frame_may_have_begun_no_bytecode() {
+    let of = |ms, frames: &[Value]| {
+        let mut sample = sample(ms, frames);
+        sample["values"]["stackTrace"]["frames"][0]["bytecodeIndex"] = (-1).into();
+        verdict(&judged(&[sample], 1.0, &flow()))
+    };
+    assert_eq!(of(10, &[interpreted(G, 0), interpreted(F, 2)]), JfrVerdict::Equal);
+    assert_eq!(of(30, &[interpreted(G, 0), interpreted(F, 2)]), JfrVerdict::OtherTime);
+    let reentered = [&flow()[..3], &[time(9_000)]].concat();
+    let alone = sample(8, &[interpreted(F, 2)]);
+    assert_eq!(verdict(&judged(&[alone], 1.0, &reentered)), JfrVerdict::Equal);
+}
+
+#[test]
 fn frames_that_are_replaced_do_not_vanish_in_between() {
     use jportal_flow::testing::leave_as;
     let replaced = jportal_flow::Exit::Replaced;

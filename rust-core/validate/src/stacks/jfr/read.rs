@@ -35,6 +35,10 @@ pub enum JfrError {
     },
 }
 
+/// The bci of a frame that has begun no bytecode: JFR writes -1, as debug info has it for the entry
+/// of a method. No bytecode is at this bci.
+pub(crate) const BEFORE_FIRST: u16 = u16::MAX;
+
 /// How JFR says that a frame was executed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum JfrFrameType {
@@ -70,7 +74,7 @@ impl JfrFrameType {
 pub(crate) struct JfrFrame {
     /// Index of the method in [`JfrSamples::methods`].
     pub(crate) method: u32,
-    /// The bci. JFR writes 0 for a native method, which has none.
+    /// The bci, or [`BEFORE_FIRST`]. JFR writes 0 for a native method, which has none.
     pub(crate) bci: u16,
     pub(crate) kind: JfrFrameType,
 }
@@ -116,9 +120,6 @@ impl<T: Clone + Eq + std::hash::Hash> JfrTable<T> {
             next
         });
         number
-    }
-    pub(crate) fn get(&self, one: &T) -> Option<u32> {
-        self.numbers.get(one).copied()
     }
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.all.iter()
@@ -235,7 +236,10 @@ impl JfrSamples {
     fn frame(&mut self, frame: RawFrame) -> Result<JfrFrame, String> {
         let RawFrame { method: RawMethod { class, name, descriptor }, bci, kind } = frame;
         let kind = JfrFrameType::of(&kind).ok_or_else(|| format!("a frame has the type {kind:?}"))?;
-        let bci = u16::try_from(bci).map_err(|_| format!("a frame has the bytecodeIndex {bci}"))?;
+        let bci = match bci {
+            -1 => BEFORE_FIRST,
+            bci => u16::try_from(bci).map_err(|_| format!("a frame has the bytecodeIndex {bci}"))?,
+        };
         let class = internal_name(&class.map(|c| c.name).unwrap_or_default()).into();
         let method = LoggedMethod { class, name: name.into(), descriptor: descriptor.into() };
         Ok(JfrFrame { method: self.methods.number(method), bci, kind })

@@ -73,7 +73,7 @@ fn what_jfr_does_not_print_is_refused_with_its_place() {
         ),
         (with("/values/startTime", Value::Null), "event 2 of JFR is malformed: it has no startTime"),
         (with("/values/stackTrace/frames/0/type", json!("Odd")), "a frame has the type \"Odd\""),
-        (with("/values/stackTrace/frames/0/bytecodeIndex", json!(-1)), "a frame has the bytecodeIndex -1"),
+        (with("/values/stackTrace/frames/0/bytecodeIndex", json!(-2)), "a frame has the bytecodeIndex -2"),
         (with("/values/stackTrace/frames/0/bytecodeIndex", json!(65_536)), "bytecodeIndex 65536"),
         (with("/values/stackTrace/frames", json!([{}])), "missing field"),
     ] {
