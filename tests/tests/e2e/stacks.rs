@@ -273,11 +273,14 @@ const SAMPLER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </configuration>
 "#;
 
-/// Moves the outermost frame of each sample, whose bci is exact, to another bci. Stacks of one frame
-/// and truncated ones stay as they are. Returns how many were changed.
+/// Moves the outermost frame of each sample, whose bci is exact, to another bci. Stacks of one
+/// frame, truncated ones and those of no thread stay as they are. Returns how many were changed.
 fn planted_jfr(recording: &mut Value) -> u64 {
     let mut planted = 0;
     for event in recording["recording"]["events"].as_array_mut().expect("events") {
+        if event["values"]["sampledThread"].is_null() {
+            continue;
+        }
         let stack = &mut event["values"]["stackTrace"];
         let is_cut = stack["truncated"] != false;
         let Some(frames) = stack["frames"].as_array_mut().filter(|f| f.len() > 1 && !is_cut) else {
