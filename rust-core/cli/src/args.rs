@@ -160,6 +160,13 @@ pub(crate) enum ValidateCommand {
     /// The stacks agent takes stacks while the program is recorded, and logs them. At the same
     /// moment of the flow each is compared frame by frame: methods, whether they are native, and
     /// the bci. Exit status 1 if a stack is broken.
+    ///
+    /// `--jfr` does the same for the stacks that JFR took in the recorded run
+    /// (`-XX:StartFlightRecording=filename=FILE,settings=profile`). JFR's times are coarse: a stack
+    /// is equal if the thread had it in a window around the time, and broken if the thread never
+    /// had it. `--grade` compares a profile without times with the exact call tree: which of its
+    /// stacks exist, which of its calls never happened, and how far its shares are from the true
+    /// ones. Exit status 1 if a stack does not exist.
     Stacks(StacksArgs),
 }
 
@@ -167,18 +174,38 @@ pub(crate) enum ValidateCommand {
 pub(crate) struct StacksArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
-    /// The agent's log directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) log: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: StacksInput,
     /// Judge only the stacks of this interface; may be repeated
-    #[arg(long, value_name = "API")]
+    #[arg(long, value_name = "API", conflicts_with_all = ["jfr", "grade"])]
     pub(crate) api: Vec<StackApiName>,
-    /// The part of an interface's stacks that may be broken, between 0 and 1
+    /// How far from JFR's time of a stack the thread may have had it, on either side
+    #[arg(long, value_name = "MS", default_value_t = 20.0, conflicts_with_all = ["log", "grade"])]
+    pub(crate) window: f64,
+    /// The command `jfr` of a JDK, or that JDK; default: of $JAVA_HOME, else of the java on the PATH
+    #[arg(long, value_name = "PATH", conflicts_with = "log")]
+    pub(crate) jfr_tool: Option<PathBuf>,
+    /// The part of an interface's stacks, or of a profile, that may be broken, between 0 and 1
     #[arg(long, value_name = "RATE", default_value_t = 0.0)]
     pub(crate) allow: f64,
     /// Maximum number of findings shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) findings: usize,
+}
+
+/// The stacks to judge.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct StacksInput {
+    /// The log directory of the stacks agent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: Option<PathBuf>,
+    /// A recording of JFR of the same run, or what `jfr print --json` printed of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jfr: Option<PathBuf>,
+    /// A profile of the same run, which is compared without times: collapsed stacks, or as --jfr
+    #[arg(long, value_name = "FILE")]
+    pub(crate) grade: Option<PathBuf>,
 }
 
 /// How a stack was taken.

@@ -23,6 +23,7 @@ mod messages;
 mod output;
 mod presence;
 mod print;
+mod profiles;
 mod progress;
 mod range;
 mod replay;

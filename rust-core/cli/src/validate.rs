@@ -16,10 +16,10 @@ use jportal::validate::stacks::{
 };
 use jportal::{Tid, Tsc};
 
-use crate::args::{DebugInfoArgs, StackApiName, StacksArgs};
+use crate::args::{DebugInfoArgs, StackApiName, StacksArgs, StacksInput};
 use crate::output::{ResultKind, put};
 use crate::verify::check_process;
-use crate::{CommandOutcome, decode, say};
+use crate::{CommandOutcome, decode, profiles, say};
 
 const KIND: ResultKind = ResultKind::new("validate-debug-info", Some("findings"));
 const STACKS: ResultKind = ResultKind::new("validate-stacks", Some("apis"));
@@ -64,10 +64,19 @@ pub(crate) fn stacks(args: &StacksArgs) -> Result<CommandOutcome> {
     if !(0.0..=1.0).contains(&args.allow) {
         bail!("--allow {}: give a part between 0 and 1", args.allow);
     }
+    match &args.input {
+        StacksInput { log: Some(log), .. } => logged_stacks(args, log),
+        StacksInput { jfr: Some(file), .. } => profiles::jfr(args, file),
+        StacksInput { grade: Some(file), .. } => profiles::grade(args, file),
+        StacksInput { .. } => bail!("nothing to judge: give --log, --jfr or --grade"),
+    }
+}
+
+fn logged_stacks(args: &StacksArgs, log: &Path) -> Result<CommandOutcome> {
     let capture = decode::open(&args.decode.capture)?;
     let recording = capture.recording();
-    let (logged, mut logs, mut anytime) = open_stacks(&args.log)?;
-    check_process(&args.log, recording.reader().header().pid)?;
+    let (logged, mut logs, mut anytime) = open_stacks(log)?;
+    check_process(log, recording.reader().header().pid)?;
     let threads = &recording.image().threads;
     if !args.decode.threads.is_empty() {
         let names = &args.decode.threads;

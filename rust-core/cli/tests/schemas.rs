@@ -734,6 +734,52 @@ fn rows_of_stacks_fit() {
 }
 
 #[test]
+fn rows_of_jfr_and_of_grades_fit() {
+    use jportal::analyses::tree::{Options, TreeAnalysis};
+    use jportal::validate::stacks::grade::{GradeLimits, GradeReport, Profile};
+    use jportal::validate::stacks::jfr::{JfrAnalysis, JfrOptions, JfrSamples, WallClock};
+    let caller = methods().get(MethodId(0)).unwrap().clone();
+    let frame = |class: &str, bci: u16, kind: &str| {
+        let (name, descriptor) = (caller.name.to_string(), caller.signature.to_string());
+        let method = json!({"type": {"name": class}, "name": name, "descriptor": descriptor});
+        json!({"method": method, "bytecodeIndex": bci, "type": kind})
+    };
+    let event = |tid: u32, truncated: bool, frames: &[Value]| {
+        let thread = json!({"osName": "t", "osThreadId": tid, "javaName": "t", "javaThreadId": 1});
+        let stack = json!({"truncated": truncated, "frames": frames});
+        let values =
+            json!({"startTime": "1970-01-01T00:00:01Z", "sampledThread": thread, "stackTrace": stack});
+        json!({"type": "jdk.ExecutionSample", "values": values})
+    };
+    let right = frame(&caller.class_name, 0, "Interpreted");
+    let never = frame("x/Y", 0, "Inlined");
+    let events = [
+        event(7, false, std::slice::from_ref(&right)),
+        event(7, false, &[never.clone(), right.clone()]),
+        event(7, true, std::slice::from_ref(&never)),
+        event(8, false, std::slice::from_ref(&right)),
+    ];
+    let text = json!({"recording": {"events": events}}).to_string();
+    let samples = || JfrSamples::read(text.as_bytes()).unwrap();
+    let clock = WallClock { start_tsc: 0, start_unix_ns: 1_000_000_000, tsc_khz: 1 };
+    let options = JfrOptions { clock, window_ms: 1.0, findings: 9 };
+    let flow = [enter_as(0, Entry::Upcall), bytecode(0, 0), leave(0)];
+    let mut analysis = JfrAnalysis::new(methods(), samples(), options);
+    feed(&mut analysis, 7, &flow);
+    let value = written("validate-stacks-jfr", &analysis.finish());
+    assert!(len(&value["findings"]) == 2 && len(&value["not_judged"]) == 1, "{value}");
+    assert!(value["distances"]["samples"] == 1 && len(&value["groups"]) == 2, "{value}");
+    let mut analysis =
+        TreeAnalysis::new(methods(), Arc::default(), Options { merged: true, ..Options::default() });
+    feed(&mut analysis, 7, &flow);
+    let (profile, tree) = (Profile::of_jfr(&samples()).unwrap(), analysis.tree().unwrap());
+    let report = GradeReport::new(&profile, &tree, &methods(), GradeLimits { calls: 9 });
+    let value = written("grade", &report);
+    assert!(len(&value["calls"]) == 1 && len(&value["unknown"]) == 1, "{value}");
+    assert!(len(&value["likeness"]) == 2 && len(&value["methods"]) == 2, "{value}");
+}
+
+#[test]
 fn rows_of_the_jit_fit() {
     use jportal::analyses::jit::*;
     use jportal::flow::{CodeStep, CodeStop};

@@ -117,12 +117,7 @@ struct Stacked {
 impl Stacked {
     /// Compiles and instruments the program. Returns `None` after counting the test as skipped.
     fn new(test: &str) -> Option<Self> {
-        let place = place::installed(test)?;
-        let folder = Scratch::new().expect("a folder for the test's files");
-        let mut javac = Command::new(place.java.with_file_name("javac"));
-        javac.arg("-g").arg("-d").arg(folder.path());
-        let made = process::run(javac.arg(place.root.join("tests/tests/e2e/java/Stacked.java")), LIMIT);
-        assert!(made.expect("javac runs").status.success(), "Stacked.java does not compile");
+        let (place, folder) = compiled(test)?;
         let prepared = folder.path().join("prepared");
         let oracle = place.oracle.display();
         let unused = folder.path().join("unused");
@@ -256,6 +251,72 @@ impl Stacked {
             assert!(verdicts.contains(&verdict), "{fault} was found as {verdict}");
         }
     }
+}
+
+/// Compiles the program. Returns `None` after counting the test as skipped.
+fn compiled(test: &str) -> Option<(Installation, Scratch)> {
+    let place = place::installed(test)?;
+    let folder = Scratch::new().expect("a folder for the test's files");
+    let mut javac = Command::new(place.java.with_file_name("javac"));
+    javac.arg("-g").arg("-d").arg(folder.path());
+    let made = process::run(javac.arg(place.root.join("tests/tests/e2e/java/Stacked.java")), LIMIT);
+    assert!(made.expect("javac runs").status.success(), "Stacked.java does not compile");
+    Some((place, folder))
+}
+
+/// Only the events of JFR's sampler, as often as it can.
+const SAMPLER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<configuration version="2.0">
+  <event name="jdk.ExecutionSample">
+    <setting name="enabled">true</setting>
+    <setting name="period">1 ms</setting>
+  </event>
+  <event name="jdk.NativeMethodSample">
+    <setting name="enabled">true</setting>
+    <setting name="period">1 ms</setting>
+  </event>
+</configuration>
+"#;
+
+/// Moves the outermost frame of each sample, whose bci is exact, to another bci. Stacks of one
+/// frame, truncated ones and those of no thread stay as they are. Returns how many were changed.
+fn planted_jfr(recording: &mut Value) -> u64 {
+    let mut planted = 0;
+    for event in recording["recording"]["events"].as_array_mut().expect("events") {
+        if event["values"]["sampledThread"].is_null() {
+            continue;
+        }
+        let stack = &mut event["values"]["stackTrace"];
+        let is_cut = stack["truncated"] != false;
+        let Some(frames) = stack["frames"].as_array_mut().filter(|f| f.len() > 1 && !is_cut) else {
+            continue;
+        };
+        let outermost = frames.last_mut().expect("a frame");
+        let Some(bci) = outermost["bytecodeIndex"].as_u64() else { continue };
+        if outermost["type"] != "Native" {
+            outermost["bytecodeIndex"] = (bci + 1).into();
+            planted += 1;
+        }
+    }
+    planted
+}
+
+/// The report on a file of a profiler.
+fn judged_profile(
+    (place, recording): (&Installation, &RecordedRun),
+    option: &str,
+    file: &Path,
+    statuses: &[i32],
+) -> Value {
+    let tool = place.java.with_file_name("jfr").display().to_string();
+    let file = file.to_str().expect("a path in UTF-8");
+    let arguments = ["--json", "--jfr-tool", &tool, option, file];
+    let finished = recording.jportal(&["validate", "stacks"], &recording.capture(), &arguments);
+    let finished = finished.expect("validate runs");
+    let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+    let status = finished.status.code().expect("an exit status");
+    assert!(statuses.contains(&status), "{option}: {status}: {}", finished.stderr);
+    report
 }
 
 /// The report on the log in `directory`.
@@ -392,4 +453,61 @@ fn stacks_taken_at_any_moment_agree_in_each_mode() {
         let rounds = if mode == "interpreter" { "3000" } else { "20000" };
         stacked.agree_at_any_moment(mode, flags, rounds);
     }
+}
+
+#[test]
+fn stacks_of_jfr_are_judged_and_profiles_are_graded() {
+    let Some((place, folder)) = compiled("stacks_of_jfr_are_judged_and_profiles_are_graded") else { return };
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("sampler.jfc"), SAMPLER).expect("the settings are written");
+    let [settings, file] = ["sampler.jfc", "app.jfr"].map(|name| path(name).display().to_string());
+    let flags = MODES[0].1.iter().map(|&f| f.to_owned());
+    let flags =
+        flags.chain([format!("-XX:StartFlightRecording=filename={file},settings={settings}")]).collect();
+    let plan = Plan { oracle: false, flags, timing: "cyc", ..Plan::new(EngineMode::Tiered) };
+    let words = ["-cp", &folder.path().display().to_string(), "Stacked", "2000"].map(str::to_owned);
+    let recording = RecordedRun::command(&place, &words, &plan).expect("the program is recorded");
+    assert!(recording.program.status.success(), "{}", recording.program.stderr);
+    let run = (&place, &recording);
+
+    let report = judged_profile(run, "--jfr", &path("app.jfr"), &[0, 1]);
+    let [samples, judged, broken] = ["samples", "judged", "broken"].map(|name| count(&report[name]));
+    figure(&format!("stacks-jfr\tsamples {samples}\tjudged {judged}\tbroken {broken}"));
+    assert!(judged > 0, "{samples} samples: {}", report["not_judged"]);
+    assert!(report["distances"]["samples"].as_u64() > Some(0), "{}", report["events"]);
+
+    // The same, printed before, with a fault in each stack: none of these is right.
+    let mut print = Command::new(place.java.with_file_name("jfr"));
+    print.args(["print", "--json", "--stack-depth", "2048", "--events"]);
+    print.arg("jdk.ExecutionSample,jdk.NativeMethodSample").arg(path("app.jfr"));
+    let printed = process::run(&mut print, LIMIT).expect("jfr runs");
+    let mut printed = printed.json().expect("JSON");
+    let planted = planted_jfr(&mut printed);
+    assert!(planted > 0, "of {samples} samples");
+    std::fs::write(path("planted.json"), printed.to_string()).expect("the samples are written");
+    let report = judged_profile(run, "--jfr", &path("planted.json"), &[1]);
+    let unjudged: u64 =
+        report["not_judged"].as_array().expect("rows").iter().map(|r| count(&r["samples"])).sum();
+    let [all, found] = ["samples", "broken"].map(|name| count(&report[name]));
+    assert_eq!(all, samples);
+    assert!(found > 0 && found + unjudged >= planted, "{found} of {planted}: {}", report["events"]);
+
+    let report = judged_profile(run, "--grade", &path("app.jfr"), &[0, 1]);
+    assert_eq!(count(&report["graded"]), samples, "all frames of JFR are of Java");
+    assert_eq!(report["likeness"].as_array().map(Vec::len), Some(4), "{}", report["likeness"]);
+    // The exact profile is like itself.
+    let exported = path("app.collapsed").display().to_string();
+    let export = recording.jportal(&["export", "collapsed"], &recording.capture(), &["-o", &exported]);
+    // Status 1 says that the tree is not exact.
+    let export = export.expect("export runs");
+    assert!(matches!(export.status.code(), Some(0 | 1)), "{}", export.stderr);
+    let report = judged_profile(run, "--grade", &path("app.collapsed"), &[0]);
+    let overlap = report["likeness"][0]["overlap"].as_f64().expect("a share");
+    assert!(overlap > 0.999, "{}", report["likeness"]);
+    // With a call that never happens.
+    let stack = "java.lang.Thread.run;Stacked.leaf;java.lang.Thread.run 1000000000\n";
+    let exact = read(&path("app.collapsed"));
+    std::fs::write(path("app.collapsed"), exact + stack).expect("the profile is written");
+    let report = judged_profile(run, "--grade", &path("app.collapsed"), &[1]);
+    assert_eq!(report["calls"][0]["callee"], "java.lang.Thread.run", "{}", report["calls"]);
 }

@@ -174,6 +174,27 @@ pub(crate) fn plain_java(given: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
+/// The command `jfr` of a JDK: the given one, which may be that JDK, else that of `$JAVA_HOME`,
+/// else that beside the `java` on the PATH, else that on the PATH.
+pub(crate) fn jfr_tool(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = given {
+        let tool = if path.is_dir() { path.join("bin/jfr") } else { path.to_owned() };
+        return tool.canonicalize().with_context(|| format!("--jfr-tool: no jfr at {}", tool.display()));
+    }
+    let home = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
+    let of_home = home.map(|home| Path::new(&home).join("bin/jfr"));
+    let java = on_path("java").and_then(|java| java.canonicalize().ok());
+    let beside = java.map(|java| java.with_file_name("jfr"));
+    let found = [of_home, beside, on_path("jfr")].into_iter().flatten().find(|path| path.is_file());
+    found.ok_or_else(|| {
+        anyhow!(
+            "no jfr found, the command of a JDK that prints recordings of JFR: give --jfr-tool, set \
+             JAVA_HOME, install one (apt-get install openjdk-17-jdk-headless), or give what \
+             `jfr print --json` printed"
+        )
+    })
+}
+
 /// A value for a QEMU option: commas are doubled.
 pub(crate) fn qemu_value(value: &OsStr) -> std::ffi::OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -215,6 +236,17 @@ mod tests {
         std::fs::write(lib.join("libjvm.so"), "with JPortalFile in it").unwrap();
         assert!(java(Some(dir.path())).unwrap().ends_with("bin/java"));
         assert!(java(Some(&dir.path().join("nowhere"))).is_err());
+    }
+
+    #[test]
+    fn the_jfr_of_a_jdk_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("bin")).unwrap();
+        let e = format!("{:#}", jfr_tool(Some(dir.path())).unwrap_err());
+        assert!(e.contains("--jfr-tool") && e.contains("bin/jfr"), "{e}");
+        std::fs::write(dir.path().join("bin/jfr"), "").unwrap();
+        let of_jdk = jfr_tool(Some(dir.path())).unwrap();
+        assert_eq!(of_jdk, jfr_tool(Some(&dir.path().join("bin/jfr"))).unwrap());
     }
 
     #[test]

@@ -181,7 +181,7 @@ pub(crate) struct MethodNames {
 }
 
 /// Set in the number of a method that the log knows by names only, whatever its loader.
-const NAMED: u64 = 1 << 63;
+pub(crate) const NAMED: u64 = 1 << 63;
 
 impl MethodNames {
     pub(crate) fn new(logged: &LoggedMethods, methods: &MethodTable) -> Self {

@@ -276,6 +276,10 @@ impl LoggedMethods {
         }
         Ok(Self { by_id })
     }
+    /// Methods that are numbered from `first`.
+    pub(crate) fn numbered(first: u64, methods: impl Iterator<Item = LoggedMethod>) -> Self {
+        Self { by_id: (first..).zip(methods).collect() }
+    }
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &LoggedMethod)> {
         self.by_id.iter().map(|(&id, method)| (id, method))
     }

@@ -9,17 +9,23 @@
 //!
 //! It also takes stacks at any moment, in a signal handler and from another thread. The flow knows
 //! where a thread paused, so the pause is found by the time, and by the interrupted instruction.
+//!
+//! [`jfr`] judges the stacks that JFR took in the same run, and [`grade`] compares the profile of
+//! any profiler with the exact one.
 
 mod anytime;
 #[cfg(test)]
 mod anytime_tests;
 mod compare;
+pub mod grade;
+pub mod jfr;
 mod judge;
 mod log;
 mod moments;
 mod report;
 #[cfg(test)]
 mod stacks_tests;
+mod true_stack;
 mod walk;
 #[cfg(test)]
 mod walk_tests;

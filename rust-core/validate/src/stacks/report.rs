@@ -173,7 +173,7 @@ pub struct StacksReport {
 }
 
 /// Frames shown before and after a difference.
-const AROUND: usize = 3;
+pub(crate) const AROUND: usize = 3;
 
 fn around<T>(all: &[T], at: usize) -> &[T] {
     &all[at.saturating_sub(AROUND).min(all.len())..(at + AROUND + 1).min(all.len())]
@@ -223,7 +223,7 @@ pub(crate) fn wilson(part: u64, all: u64) -> [f64; 2] {
     [low, high]
 }
 
-fn rate(part: u64, all: u64) -> f64 {
+pub(crate) fn rate(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
@@ -372,11 +372,11 @@ fn spread(all: Vec<WrongStack>, most: usize) -> Vec<WrongStack> {
     ranked.into_iter().take(most).map(|(_, f)| f).collect()
 }
 
-fn part(rate: f64) -> String {
+pub(crate) fn part(rate: f64) -> String {
     format!("{:.4}%", 100.0 * rate)
 }
 
-fn interval([low, high]: [f64; 2], judged: u64) -> String {
+pub(crate) fn interval([low, high]: [f64; 2], judged: u64) -> String {
     if judged == 0 { "-".to_owned() } else { format!("{:.4}–{:.4}%", 100.0 * low, 100.0 * high) }
 }
 
@@ -384,7 +384,7 @@ fn kind_words(tier: &str, inlined: bool) -> String {
     if inlined { format!("{tier}, inlined") } else { tier.to_owned() }
 }
 
-fn verdict_words(verdict: StackVerdict, detail: Detail) -> String {
+pub(crate) fn verdict_words(verdict: StackVerdict, detail: Detail) -> String {
     match detail {
         Detail::None => verdict.name().to_owned(),
         more => format!("{} ({})", verdict.name(), more.name()),
@@ -456,7 +456,7 @@ impl WrongStack {
 }
 
 impl ShownFrame {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let method = self.method.as_deref().unwrap_or("no method");
         let at = self.location.map_or_else(|| "?".to_owned(), |l| l.to_string());
         let mut text = format!("{} @{at}", line(method));

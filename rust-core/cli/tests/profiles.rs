@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Tests what `jportal validate stacks` says of files of profilers that cannot be used.
+
+mod common;
+
+use common::{capture, jportal};
+
+/// The words on stderr, and the exit status.
+fn said(args: &[&str]) -> (String, Option<i32>) {
+    let out = jportal(&[&["validate", "stacks"], args].concat());
+    (String::from_utf8_lossy(&out.stderr).into_owned(), out.status.code())
+}
+
+#[test]
+fn the_cause_is_named_when_a_profile_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let taken = path("a.jportal");
+    capture(std::path::Path::new(&taken), true);
+    for (name, text) in [
+        ("app.jfr", "FLR\0 and more"),
+        ("cut.json", "{\"recording\": {\"events\": ["),
+        ("none.json", "{\"recording\": {\"events\": []}}"),
+        ("empty", ""),
+        ("stacks", "a;b 1\nc\n"),
+        ("good", "a.B.f 1\n"),
+    ] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    let [jfr, cut, none, empty, stacks, good, missing] =
+        ["app.jfr", "cut.json", "none.json", "empty", "stacks", "good", "missing"].map(path);
+    // These stand for a tool that fails, one that prints something else, and one that is silent.
+    let tool = |tool, option| said(&[&taken, option, &jfr, "--jfr-tool", tool]);
+    for ((text, status), expected) in [
+        (tool("/bin/ls", "--jfr"), "unrecognized option"),
+        (tool("/bin/ls", "--grade"), "unrecognized option"),
+        (tool("/bin/echo", "--jfr"), "not what `jfr print --json` prints: expected"),
+        (tool("/bin/false", "--jfr"), "it said nothing"),
+        (tool(&missing, "--jfr"), "--jfr-tool: no jfr at"),
+        (said(&[&taken, "--jfr", &missing]), "cannot open"),
+        (said(&[&taken, "--jfr", &cut]), "EOF while parsing"),
+        (said(&[&taken, "--grade", &cut]), "EOF while parsing"),
+        (said(&[&taken, "--jfr", &empty]), "neither a recording of JFR nor"),
+        (said(&[&taken, "--jfr", &stacks]), "neither a recording of JFR nor"),
+        (said(&[&taken, "--grade", &empty]), "is empty"),
+        (said(&[&taken, "--grade", &none]), "there is no stack in it"),
+        (said(&[&taken, "--grade", &stacks]), "line 2 is no collapsed stack"),
+        (said(&[&taken, "--grade", &good, "--thread", "main"]), "--thread has no effect"),
+        (said(&[&taken, "--jfr", &none]), "does not say how fast its clock is"),
+        (said(&[&taken, "--jfr", &none, "--window", "NaN"]), "give a number of milliseconds"),
+        (said(&[&taken, "--jfr", &none, "--allow", "2"]), "give a part between 0 and 1"),
+        (said(&[&taken, "--jfr", &none, "--grade", &good]), "cannot be used with"),
+        (said(&[&taken, "--grade", &good, "--api", "gst"]), "cannot be used with"),
+        (said(&[&taken]), "required arguments were not provided"),
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+        assert_eq!(status, Some(2), "{expected}: {text}");
+    }
+    // A capture without a flow has no call, so this one did not happen.
+    let (text, status) = said(&[&taken, "--grade", &good]);
+    assert_eq!(status, Some(1), "{text}");
+}
