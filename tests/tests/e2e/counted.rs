@@ -126,12 +126,12 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The rows of a file with comma-separated values, whose first row names the columns.
-pub(crate) fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
+/// The rows of a table whose first row names the columns. No cell is quoted.
+pub(crate) fn table(file: &Path, separator: char) -> Vec<BTreeMap<String, String>> {
     let content = std::fs::read_to_string(file).unwrap();
     let mut lines = content.lines().map(|line| {
-        assert!(!line.contains('"'), "{}: a quoted cell", file.display());
-        line.split(',').map(str::to_owned).collect::<Vec<_>>()
+        assert!(separator != ',' || !line.contains('"'), "{}: a quoted cell", file.display());
+        line.split(separator).map(str::to_owned).collect::<Vec<_>>()
     });
     let names = lines.next().unwrap();
     lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
@@ -141,7 +141,7 @@ pub(crate) fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
 /// events.
 pub(crate) fn traces(folder: &Path, skipped: &Skipped) -> BTreeMap<u32, Vec<TraceEvent>> {
     let mut names: BTreeMap<u32, Option<Arc<str>>> = BTreeMap::new();
-    for row in rows(&folder.join("methods.csv")) {
+    for row in table(&folder.join("methods.csv"), ',') {
         let name = format!("{}.{}{}", row["class"], row["name"], row["descriptor"]);
         let name = Some(name).filter(|name| !skipped.leaves_out(name)).map(Arc::from);
         names.insert(row["method"].parse().unwrap(), name);

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.baselines.agent;
 
-import java.io.ByteArrayOutputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.OutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -28,16 +24,16 @@ import org.objectweb.asm.tree.TryCatchBlockNode;
  * instructions has now. {@code jportal report --map} reads it. A sequence of JSON values.
  */
 final class OriginalMap {
-    private final OutputStream out;
+    private final Json json;
 
     /** @param hidden prefixes of the internal names of classes that the agent brings along */
     OriginalMap(Path folder, List<String> hidden) throws IOException {
-        out = new FileOutputStream(folder.resolve("map.json").toFile());
-        write(json -> {
-            json.key("hidden").begin('[');
-            hidden.forEach(json::text);
-            json.end(']');
-        });
+        json = new Json(new FileOutputStream(folder.resolve("map.json").toFile()));
+        json.begin('{');
+        json.key("hidden").begin('[');
+        hidden.forEach(json::text);
+        json.end(']');
+        end();
     }
 
     /** A method before instrumentation. */
@@ -97,70 +93,60 @@ final class OriginalMap {
     }
 
     /** Appends a method; returns after it is in the file. */
-    synchronized void add(Original original, int[] places) throws IOException {
+    synchronized void add(Original original, int[] places) {
         Code code = original.code;
-        write(json -> {
-            json.key("class").text(original.type);
-            json.key("method").text(code.method.name);
-            json.key("descriptor").text(code.method.desc);
-            json.key("code").text(HexFormat.of().formatHex(code.bytes));
-            json.key("exceptions").begin('[');
-            for (TryCatchBlockNode row : original.rows) {
-                json.begin('[');
-                json.number(original.bci(row.start));
-                json.number(original.bci(row.end));
-                json.number(original.bci(row.handler));
-                json.text(row.type == null ? "" : row.type);
-                json.end(']');
-            }
+        json.begin('{');
+        json.key("class").text(original.type);
+        json.key("method").text(code.method.name);
+        json.key("descriptor").text(code.method.desc);
+        json.key("code").text(HexFormat.of().formatHex(code.bytes));
+        json.key("exceptions").begin('[');
+        for (TryCatchBlockNode row : original.rows) {
+            numbers(original.bci(row.start), original.bci(row.end), original.bci(row.handler));
+            json.text(row.type == null ? "" : row.type);
             json.end(']');
-            json.key("lines").begin('[');
-            for (int[] line : original.lines) {
-                json.begin('[');
-                json.number(line[0]);
-                json.number(line[1]);
-                json.end(']');
-            }
+        }
+        json.end(']');
+        json.key("lines").begin('[');
+        for (int[] line : original.lines) {
+            numbers(line);
             json.end(']');
-            json.key("invokes").begin('[');
-            for (int i = 0; i < code.insns.length; i++) {
-                if (code.insns[i] instanceof MethodInsnNode call) {
-                    invoke(json, code.bcis[i], call.owner, call.name, call.desc);
-                } else if (code.insns[i] instanceof InvokeDynamicInsnNode call) {
-                    invoke(json, code.bcis[i], "", call.name, call.desc);
-                }
+        }
+        json.end(']');
+        json.key("invokes").begin('[');
+        for (int i = 0; i < code.insns.length; i++) {
+            if (code.insns[i] instanceof MethodInsnNode call) {
+                invoke(code.bcis[i], call.owner, call.name, call.desc);
+            } else if (code.insns[i] instanceof InvokeDynamicInsnNode call) {
+                invoke(code.bcis[i], "", call.name, call.desc);
             }
-            json.end(']');
-            json.key("places").begin('[');
-            for (int place : places) {
-                json.number(place);
-            }
-            json.end(']');
-        });
+        }
+        json.end(']');
+        json.key("places");
+        numbers(places);
+        json.end(']');
+        end();
     }
 
-    private static void invoke(Json json, int bci, String owner, String name, String descriptor) {
+    /** Begins a list with numbers. */
+    private void numbers(int... numbers) {
         json.begin('[');
-        json.number(bci);
+        for (int number : numbers) {
+            json.number(number);
+        }
+    }
+
+    private void invoke(int bci, String owner, String name, String descriptor) {
+        numbers(bci);
         json.text(owner);
         json.text(name);
         json.text(descriptor);
         json.end(']');
     }
 
-    private interface Value {
-        void put(Json json);
-    }
-
-    private void write(Value value) throws IOException {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        try (PrintStream to = new PrintStream(bytes, false, StandardCharsets.UTF_8)) {
-            Json json = new Json(to);
-            json.begin('{');
-            value.put(json);
-            json.end('}');
-            to.print('\n');
-        }
-        out.write(bytes.toByteArray());
+    private void end() {
+        json.end('}');
+        json.next();
+        json.flush();
     }
 }
