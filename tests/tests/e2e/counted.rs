@@ -48,7 +48,7 @@ pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value:.300}"))
 }
 
-fn sum(tally: &Value) -> u64 {
+pub(crate) fn sum(tally: &Value) -> u64 {
     tally.as_object().unwrap_or_else(|| panic!("{tally}")).values().filter_map(Value::as_u64).sum()
 }
 

@@ -30,6 +30,7 @@ mod load;
 mod markers;
 mod memory;
 mod mutate;
+mod natives;
 mod pages;
 mod passthrough;
 mod perf;
