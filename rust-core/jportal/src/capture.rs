@@ -152,12 +152,11 @@ impl Capture {
     /// Which methods the compilers inlined where. Reports need it to bound what a flow does not
     /// show.
     pub fn inlined(&self) -> Inlined {
-        if self.original.is_some() {
-            // The compilers' lists have other bcis.
-            return Inlined::new(self.methods(), [], false);
-        }
         let (calls, complete) = self.recording.inlined_calls();
-        Inlined::new(self.methods(), calls, complete)
+        match &self.original {
+            Some(original) => Inlined::new(self.methods(), original.calls(calls), complete),
+            None => Inlined::new(self.methods(), calls, complete),
+        }
     }
     /// The metadata and the trace.
     pub fn recording(&self) -> &Recording {

@@ -119,6 +119,16 @@ impl OriginalMethods {
     pub fn methods(&self) -> &MethodTable {
         &self.methods
     }
+    /// Of calls that compilers inlined (caller, bci, callee), those of the original methods.
+    pub fn calls(
+        &self,
+        inlined: impl IntoIterator<Item = (MethodId, Bci, MethodId)>,
+    ) -> impl Iterator<Item = (MethodId, Bci, MethodId)> {
+        inlined.into_iter().filter_map(|(caller, bci, callee)| match self.place(caller, bci) {
+            Place::Original(bci) if !self.hides(callee) => Some((caller, bci, callee)),
+            _ => None,
+        })
+    }
     fn place(&self, method: MethodId, bci: Bci) -> Place {
         match self.places.get(method.0 as usize) {
             Some(Some(places)) => {

@@ -79,6 +79,14 @@ fn the_methods_are_the_original_ones() {
 }
 
 #[test]
+fn inlined_calls_of_the_agent_are_left_out() {
+    let call = |caller, bci, callee| (MethodId(caller), Bci(bci), MethodId(callee));
+    let inlined = [call(0, 17, 1), call(0, 20, 2), call(2, 4, 1), call(2, 4, 0)];
+    let kept: Vec<_> = original().calls(inlined).collect();
+    assert_eq!(kept, [call(0, 8, 2), call(2, 4, 0)]);
+}
+
+#[test]
 fn what_the_agent_added_and_called_is_left_out() {
     let probe = [enter(1), bytecode(1, 0), enter(2), bytecode(2, 0), leave(2), leave(1)];
     let mut events = vec![enter(0), bytecode(0, 0)];
