@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
-# libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so. Needs
-# a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc and g++, and Debian's
-# libasm-java, ecj, antlr4, fop and libsunflow-java.
+# libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so, and the
+# baseline that counts native methods, libjportal_natives.so. Needs a JDK 17 (build/jdk, else
+# JAVA_HOME, else that on the PATH), gcc and g++, and Debian's libasm-java, ecj, antlr4, fop and
+# libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -42,6 +43,8 @@ gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/
   -o "$work/libsteadystart.so" "$here/native/steadystart.c"
 g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_stacks.so" "$root/tests/stacks-agent/native/stacks.cpp" -lpthread -ldl
+g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+  -o "$work/libjportal_natives.so" "$root/tests/baselines/native/natives.cpp"
 
 # The programs must contain every bytecode of opcodes.txt. javap names wide forms with a suffix.
 find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
@@ -53,5 +56,5 @@ missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
 "$jdk/bin/jar" --create --file "$work/examples.jar" -C "$work/examples" .
 "$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
 mv "$work/programs.jar" "$work/examples.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" \
-  "$work/libjportal_stacks.so" "$out/"
-echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so, libsteadystart.so and libjportal_stacks.so"
+  "$work/libjportal_stacks.so" "$work/libjportal_natives.so" "$out/"
+echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so, libsteadystart.so, libjportal_stacks.so and libjportal_natives.so"

@@ -28,6 +28,7 @@ pub mod latency;
 pub mod metrics;
 pub mod names;
 pub mod natives;
+pub mod original;
 pub mod paths;
 pub mod polymorphism;
 pub mod print;

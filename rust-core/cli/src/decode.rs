@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use jportal::file::{CaptureReader, Header};
 use jportal::{Answer, Capture, DecodeSummary, Exclude, Query, Warning};
 
@@ -25,6 +25,12 @@ pub(crate) fn open(path: &Path) -> Result<Capture> {
     });
     warn(capture.warnings());
     Ok(capture)
+}
+
+/// Shows methods as they were before an agent instrumented them. The map is in a file.
+pub(crate) fn restored(capture: Capture, map: &Path) -> Result<Capture> {
+    let text = std::fs::read_to_string(map).with_context(|| format!("{}", map.display()))?;
+    capture.restored(&text).with_context(|| format!("{}", map.display()))
 }
 
 /// Opens a capture without its metadata. Reports on stderr what is missing.

@@ -46,7 +46,7 @@ pub(crate) fn view(args: &ViewArgs) -> Result<CommandOutcome> {
     let output = output(args)?;
     // What cannot be written or read is found before the decode.
     let target = OutputFile::create(&output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let sources = sources::read(&args.source, &subject.methods)?;
     let answer = subject.run(common, pass(args, &subject))?;
     let view = View { sources, ..page(args, &subject, &answer) };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jportal_analyses::Inlined;
 use jportal_analyses::execution::{OnCore, Visits};
+use jportal_analyses::original::{BadMap, OriginalMethods};
 use jportal_bytecode::MethodTable;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage, EndReason};
@@ -22,6 +23,7 @@ use crate::{Error, Query};
 pub struct Capture {
     recording: Recording,
     warnings: Vec<Warning>,
+    original: Option<Arc<OriginalMethods>>,
 }
 
 /// Something that is missing or damaged in a capture. Its text says what follows from it.
@@ -125,21 +127,36 @@ impl Capture {
         let recording = Recording::open(reader);
         let recording = recording.map_err(|source| Error::Decode { path: path.to_owned(), source })?;
         warnings.extend(of_metadata(&recording));
-        Ok(Self { recording, warnings })
+        Ok(Self { recording, warnings, original: None })
     }
     /// What is missing or damaged.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
+    /// Shows methods as they were before an agent instrumented them. `map` is what the agent says
+    /// of them: see [`OriginalMethods`].
+    ///
+    /// # Errors
+    /// If `map` cannot be used.
+    pub fn restored(self, map: &str) -> Result<Self, BadMap> {
+        let original = Some(Arc::new(OriginalMethods::new(self.recording.methods(), map)?));
+        Ok(Self { original, ..self })
+    }
+    pub(crate) fn original(&self) -> Option<&Arc<OriginalMethods>> {
+        self.original.as_ref()
+    }
     /// The methods of the VM.
     pub fn methods(&self) -> &MethodTable {
-        self.recording.methods()
+        self.original.as_ref().map_or_else(|| self.recording.methods(), |original| original.methods())
     }
     /// Which methods the compilers inlined where. Reports need it to bound what a flow does not
     /// show.
     pub fn inlined(&self) -> Inlined {
         let (calls, complete) = self.recording.inlined_calls();
-        Inlined::new(self.methods(), calls, complete)
+        match &self.original {
+            Some(original) => Inlined::new(self.methods(), original.calls(calls), complete),
+            None => Inlined::new(self.methods(), calls, complete),
+        }
     }
     /// The metadata and the trace.
     pub fn recording(&self) -> &Recording {

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jportal_analyses::execution::Listener;
+use jportal_analyses::original::Restored;
 use jportal_analyses::{Execution, Unrolled};
 use jportal_bytecode::SharedIcfg;
 use jportal_flow::{Analysis, FlowConsumer, ThreadInfo, relayed, run_on};
@@ -229,6 +230,14 @@ impl<'c> Query<'c> {
     /// Decodes, places and fills; `to` receives the flow.
     fn decode(&mut self, to: &mut dyn FlowConsumer) -> Result<Decoded, Error> {
         let visits = Arc::new(self.capture.visits());
+        let mut restored;
+        let to: &mut dyn FlowConsumer = match self.capture.original() {
+            Some(original) => {
+                restored = Restored::new(Arc::clone(original), to);
+                &mut restored
+            }
+            None => to,
+        };
         let mut window = WindowConsumer::new(self.bounds, to);
         let methods = || Arc::new(self.recording().methods().clone());
         let mut unrolled;

@@ -3,7 +3,6 @@
 //! Compares reports and exports of a recording with what the instrumenting agents of
 //! `tests/baselines` count in native runs of the same program. Application classes only.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,11 +12,11 @@ use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 
-const PRINTED: &str = "5\n396\n11\n41\n48\n5 1500\n[1, 2, 3] 4 10 6\n";
-const ALL: &str = "1000000000";
+use crate::counted::{
+    ALL, Skipped, TraceEvent, blocks, check, differences, divergence, methods, paths, traces, tree,
+};
 
-/// What is compared: counts by a text that names what is counted.
-type Counts = BTreeMap<String, u64>;
+const PRINTED: &str = "5\n396\n11\n41\n48\n5 1500\n[1, 2, 3] 4 10 6\n";
 
 /// The jar of the baselines, and a folder for their output.
 pub(crate) struct Agents {
@@ -32,7 +31,7 @@ impl Agents {
         Self::build_in(place, recording.file("baselines"))
     }
 
-    fn build_in(place: &Installation, folder: PathBuf) -> Self {
+    pub(crate) fn build_in(place: &Installation, folder: PathBuf) -> Self {
         let build = place.root.join("tests/baselines/build.sh");
         let finished = process::run(Command::new(build).arg(&folder), LIMIT).unwrap();
         assert!(finished.status.success(), "{}{}", finished.text(), finished.stderr);
@@ -66,11 +65,16 @@ impl Agents {
     }
 
     /// The block traces that a mode's log holds.
-    fn traces(&self, mode: &str, fault: Option<u32>) -> Vec<Vec<String>> {
+    fn traces(&self, mode: &str, fault: Option<u32>) -> Vec<Vec<TraceEvent>> {
         let (log, out) = (self.run(mode, fault), self.folder.join(format!("{mode}-{fault:?}.blocks")));
-        let [log, to] = [&log, &out].map(|path| path.display().to_string());
+        self.blocks(&log, &out);
+        sorted_traces(&out)
+    }
+
+    /// Makes block traces of the log of a run in mode `cf` or `jbi`.
+    pub(crate) fn blocks(&self, log: &Path, out: &Path) {
+        let [log, to] = [log, out].map(|path| path.display().to_string());
         self.java(&["-jar".into(), self.jar.display().to_string(), "blocks".into(), log, to]);
-        traces(&out)
     }
 }
 
@@ -82,175 +86,18 @@ pub(crate) fn record(place: &Installation) -> RecordedRun {
     recording.expect("the examples can be recorded")
 }
 
+/// The traces of threads, sorted: agents and recordings of another run name threads differently.
+fn sorted_traces(folder: &Path) -> Vec<Vec<TraceEvent>> {
+    let mut traces: Vec<_> = traces(folder, &Skipped::default()).into_values().collect();
+    traces.sort();
+    traces
+}
+
 fn client(recording: &RecordedRun, command: &[&str]) -> Value {
     let scope = ["--classes", "app", "--json"];
     let finished = recording.jportal(command, &recording.capture(), &scope).unwrap();
     assert!(finished.status.success(), "{command:?}: {}", finished.stderr);
     finished.json().unwrap()
-}
-
-fn list<'v>(value: &'v Value, field: &str) -> &'v [Value] {
-    value[field].as_array().unwrap_or_else(|| panic!("no list {field} in {value:.300}"))
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value:.300}"))
-}
-
-fn sum(tally: &Value) -> u64 {
-    tally.as_object().unwrap_or_else(|| panic!("{tally}")).values().filter_map(Value::as_u64).sum()
-}
-
-/// Whether a class, or the class of a method, is hidden. Agents do not see such classes.
-fn is_hidden(name: &str) -> bool {
-    name.contains("+0x") || name.contains("/0x")
-}
-
-/// Executions of blocks.
-fn blocks(report: &Value) -> Counts {
-    let mut counts = Counts::new();
-    for class in list(report, "classes").iter().filter(|class| !is_hidden(text(class, "class"))) {
-        for method in list(class, "methods") {
-            for block in list(method, "blocks") {
-                let key = format!("{}.{} {}", text(class, "class"), text(method, "name"), block["bci"]);
-                *counts.entry(key).or_default() += sum(&block["executions"]);
-            }
-        }
-    }
-    counts.retain(|_, count| *count > 0);
-    counts
-}
-
-/// Executions of paths, paths that were cut, numbers of paths.
-fn paths(report: &Value) -> Counts {
-    let mut counts = Counts::new();
-    for method in list(report, "methods").iter().filter(|method| !is_hidden(text(method, "method"))) {
-        let name = text(method, "method");
-        counts.insert(format!("{name} cut"), sum(&method["cut"]));
-        counts.insert(format!("{name} paths"), method["paths"].as_u64().unwrap());
-        for row in list(method, "rows") {
-            counts.insert(format!("{name} {} {}", row["id"], row["blocks"]), sum(&row["times"]));
-        }
-    }
-    counts
-}
-
-/// Calls and bytecodes of methods.
-fn methods(report: &Value) -> Counts {
-    let mut counts = Counts::new();
-    for method in list(report, "methods").iter().filter(|method| !is_hidden(text(method, "method"))) {
-        counts.insert(format!("{} calls", text(method, "method")), sum(&method["calls"]));
-        counts.insert(format!("{} bytecodes", text(method, "method")), sum(&method["bytecodes"]));
-    }
-    counts
-}
-
-/// The nodes of all threads by path: invocations, bytecodes, bytecodes by whole blocks.
-fn tree(report: &Value) -> Counts {
-    let (mut counts, mut places) = (Counts::new(), Vec::<String>::new());
-    for node in list(report, "nodes") {
-        let parent = node["parent"].as_u64().map(|parent| places[parent as usize].clone());
-        let name = text(node, "method");
-        let path = match parent {
-            Some(parent) if is_hidden(name) => parent,
-            // A path of deep recursion is long: a short text stands for it.
-            Some(parent) => format!("{:016x}/{name}", hash(&parent)),
-            None => String::new(),
-        };
-        for (what, count) in [
-            ("invocations", sum(&node["invocations"])),
-            ("bytecodes", sum(&node["bytecodes"])),
-            ("default", node["default"].as_u64().unwrap()),
-        ] {
-            if count > 0 && !is_hidden(name) {
-                *counts.entry(format!("{path} {what}")).or_default() += count;
-            }
-        }
-        places.push(path);
-    }
-    counts
-}
-
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// The rows of a file with comma-separated values, whose first row names the columns.
-fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
-    let content = std::fs::read_to_string(file).unwrap();
-    let mut lines = content.lines().map(|line| {
-        assert!(!line.contains('"'), "{}: a quoted cell", file.display());
-        line.split(',').map(str::to_owned).collect::<Vec<_>>()
-    });
-    let names = lines.next().unwrap();
-    lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
-}
-
-/// The threads' traces in a folder of block traces, each event as a text; sorted, because agents
-/// and recordings name threads differently. Hidden classes and classes of the JDK have no events.
-fn traces(folder: &Path) -> Vec<Vec<String>> {
-    let mut names: BTreeMap<u32, Option<String>> = BTreeMap::new();
-    for row in rows(&folder.join("methods.csv")) {
-        let name = format!("{}.{}{}", row["class"], row["name"], row["descriptor"]);
-        names.insert(row["method"].parse().unwrap(), Some(name).filter(|name| !is_hidden(name)));
-    }
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "events") {
-            let bytes = std::fs::read(&path).unwrap();
-            let events = events(&bytes, &names);
-            if !events.is_empty() {
-                all.push(events);
-            }
-        }
-    }
-    all.sort();
-    all
-}
-
-fn events(bytes: &[u8], names: &BTreeMap<u32, Option<String>>) -> Vec<String> {
-    assert_eq!((&bytes[..8], bytes[10]), (&b"JPBLOCKS"[..], 4));
-    let name_length = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize;
-    let words = bytes[48 + name_length.next_multiple_of(8)..].chunks_exact(4);
-    let words: Vec<u32> = words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
-    let (mut events, mut at, mut ended) = (Vec::new(), 0, false);
-    while let Some(word) = words.get(at) {
-        let (kind, method, block) = (word >> 30, word >> 11 & 0x7_ffff, word & 0x7ff);
-        let name = || names[&method].clone();
-        match kind {
-            0 if word >> 29 & 1 == 1 => {
-                ended = word >> 24 & 31 == 0;
-                assert!(ended, "mark {}", word >> 24 & 31);
-                at += (word & 0xff_ffff) as usize;
-            }
-            0 => {}
-            1 => {
-                events.extend(name().map(|name| format!("start {name}")));
-                at += block as usize;
-            }
-            2 => events.extend(name().map(|name| format!("end {name}"))),
-            _ => events.extend(name().map(|name| format!("block {block} {name}"))),
-        }
-        at += 1;
-    }
-    assert!(ended, "the trace has no end");
-    events
-}
-
-/// The first differences.
-fn differences(ours: &Counts, theirs: &Counts) -> Vec<String> {
-    let keys = ours.keys().chain(theirs.keys()).collect::<std::collections::BTreeSet<_>>();
-    let differing = keys.into_iter().filter(|key| ours.get(*key) != theirs.get(*key));
-    let line =
-        |key: &String| format!("{key}: {:?} in the flow, {:?} by probes", ours.get(key), theirs.get(key));
-    differing.map(line).take(10).collect()
-}
-
-fn check(what: &str, ours: &Counts, theirs: &Counts, least: usize) {
-    assert!(ours.len() >= least, "{what}: only {} counts", ours.len());
-    let differences = differences(ours, theirs);
-    assert!(differences.is_empty(), "{what}: {differences:#?}");
 }
 
 #[test]
@@ -260,32 +107,33 @@ fn instrumented_runs_count_what_the_flow_does() {
     let recording = record(&place);
     let agents = Agents::build(&place, &recording);
     let report = |command: &[&str]| client(&recording, &[&["report"], command].concat());
+    let all = &Skipped::default();
 
-    let flow = blocks(&report(&["blocks", "--top", ALL]));
-    check("sc", &flow, &blocks(&agents.result("sc", None)), 80);
+    let flow = blocks(&report(&["blocks", "--top", ALL]), all);
+    check("sc", &flow, &blocks(&agents.result("sc", None), all), 80);
     assert!(
-        !differences(&flow, &blocks(&agents.result("sc", Some(1)))).is_empty(),
+        !differences(&flow, &blocks(&agents.result("sc", Some(1)), all)).is_empty(),
         "sc: a fault is not seen"
     );
 
-    let flow = paths(&report(&["paths", "--cut", "--top", ALL]));
-    check("pf", &flow, &paths(&agents.result("pf", None)), 120);
-    assert!(!differences(&flow, &paths(&agents.result("pf", Some(1)))).is_empty(), "pf: a fault is not seen");
+    let flow = paths(&report(&["paths", "--cut", "--top", ALL]), all);
+    check("pf", &flow, &paths(&agents.result("pf", None), all), 120);
+    assert!(!differences(&flow, &paths(&agents.result("pf", Some(1)), all)).is_empty(), "pf: a fault is not seen");
 
-    let flow = methods(&report(&["hot-methods", "--top", ALL]));
-    check("hm", &flow, &methods(&agents.result("hm", None)), 60);
+    let flow = methods(&report(&["hot-methods", "--top", ALL]), all);
+    check("hm", &flow, &methods(&agents.result("hm", None), all), 60);
     assert!(
-        !differences(&flow, &methods(&agents.result("hm", Some(6)))).is_empty(),
+        !differences(&flow, &methods(&agents.result("hm", Some(6)), all)).is_empty(),
         "hm: a fault is not seen"
     );
 
-    let flow = tree(&report(&["call-tree", "--bba", "both", "--hide", "splice"]));
-    check("jp", &flow, &tree(&agents.result("jp", None)), 4500);
-    assert!(!differences(&flow, &tree(&agents.result("jp", Some(7)))).is_empty(), "jp: a fault is not seen");
+    let flow = tree(&report(&["call-tree", "--bba", "both", "--hide", "splice"]), all);
+    check("jp", &flow, &tree(&agents.result("jp", None), all), 4500);
+    assert!(!differences(&flow, &tree(&agents.result("jp", Some(7)), all)).is_empty(), "jp: a fault is not seen");
 
     let folder = recording.file("block-trace");
     client(&recording, &["export", "block-trace", "-o", &folder.display().to_string()]);
-    let flow = traces(&folder);
+    let flow = sorted_traces(&folder);
     assert!(
         flow.len() == 2 && flow.iter().map(Vec::len).sum::<usize>() > 8000,
         "{:?}",
@@ -295,10 +143,8 @@ fn instrumented_runs_count_what_the_flow_does() {
         let probes = agents.traces(mode, None);
         assert_eq!(flow.len(), probes.len(), "{mode}: threads");
         for (ours, theirs) in flow.iter().zip(&probes) {
-            let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
-            let next =
-                |events: &[String]| format!("{:?}", events.iter().skip(same).take(3).collect::<Vec<_>>());
-            assert_eq!(next(ours), next(theirs), "{mode}: event {same} of {}", ours.len());
+            let divergence = divergence(ours, theirs);
+            assert!(divergence.is_none(), "{mode}: {divergence:?}");
         }
         assert!(agents.traces(mode, Some(fault)) != flow, "{mode}: a fault is not seen");
     }
@@ -306,7 +152,7 @@ fn instrumented_runs_count_what_the_flow_does() {
 
 /// The commands of the jar that plan and expand call traces.
 impl Agents {
-    fn plan(&self, kind: &str, classes: &Path) -> PathBuf {
+    pub(crate) fn plan(&self, kind: &str, classes: &Path) -> PathBuf {
         let plan = self.folder.join(format!("{kind}.plan"));
         let [jar, classes, file] = [&self.jar, classes, &plan].map(|path| path.display().to_string());
         self.java(&["-jar".into(), jar, "plan".into(), kind.into(), classes, file]);
@@ -330,7 +176,7 @@ impl Agents {
     }
 
     /// Whether a log expands to a full trace, and what the comparison says.
-    fn compare(&self, classes: &Path, plan: &Path, logs: &Path, full: &Path) -> (bool, String) {
+    pub(crate) fn compare(&self, classes: &Path, plan: &Path, logs: &Path, full: &Path) -> (bool, String) {
         let mut command = Command::new(&self.java);
         command.arg("-jar").arg(&self.jar).arg("compare").args([classes, plan, logs, full]);
         let finished = process::run(&mut command, LIMIT).unwrap();
@@ -348,7 +194,7 @@ fn logged(plan: &Path, class: &str) -> Vec<String> {
 }
 
 /// Removes the middle one of a log's tokens that are sites.
-fn drop_token(file: &Path) {
+pub(crate) fn drop_token(file: &Path) {
     let mut bytes = std::fs::read(file).unwrap();
     let length = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
     let (mut at, mut sites) = (32, Vec::new());

@@ -53,6 +53,12 @@ pub(crate) struct CommonArgs {
     pub(crate) scope: ScopeArgs,
     #[command(flatten)]
     pub(crate) naming: NamingArgs,
+    /// Leave out what an agent inserted into methods, and show them as they were before
+    ///
+    /// FILE is `map.json` of an agent that writes one, as tests/baselines does. Record with
+    /// -XX:JPortalPrecision=exact.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) map: Option<PathBuf>,
 }
 
 /// How methods are named.

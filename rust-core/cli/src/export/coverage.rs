@@ -26,7 +26,7 @@ fn write(
 ) -> Result<CommandOutcome> {
     let common = &args.common;
     let target = OutputFile::create(&args.file.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = CoverageAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     // The formats know no versions of a method.
     let naming = Naming { merge_versions: true, ..common.naming.get() };

@@ -82,7 +82,7 @@ impl Analysis for Executed {
 pub(super) fn facts(args: &StaticArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let executed = match args.executed {
         true => {
             let analysis = Executed { exclude: decode::excluded(&common.exclude), ..Executed::default() };

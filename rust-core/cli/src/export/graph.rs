@@ -24,7 +24,7 @@ fn write(
 ) -> Result<CommandOutcome> {
     let common = &args.common;
     let target = OutputFile::create(&args.file.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = CallsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;

@@ -29,7 +29,7 @@ fn write(
     let common = &args.tree.common;
     // An output that cannot be written is found before the decode.
     let target = OutputFile::create(&args.file.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let (tree, _) = tree::build(&args.tree, &subject)?;
     let header = subject.capture.recording().reader().header();
     let (title, sources) = (subject.name(), Sources::new(&subject.methods, common.naming.get()));
@@ -71,7 +71,7 @@ pub(super) fn collapsed(args: &CollapsedArgs) -> Result<CommandOutcome> {
 fn difference((args, weight): (&ProfileArgs, Weight), after: &Path) -> Result<CommandOutcome> {
     let common = &args.tree.common;
     let target = OutputFile::create(&args.file.output)?;
-    let [before, after] = [Subject::open(&common.decode.capture)?, Subject::open(after)?];
+    let [before, after] = [Subject::of(common)?, Subject::open(after)?];
     let khz = |subject: &Subject| subject.capture.recording().reader().header().tsc_khz;
     if weight == Weight::Time && khz(&before) != khz(&after) {
         bail!(

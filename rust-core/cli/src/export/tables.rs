@@ -19,7 +19,7 @@ pub(super) fn parquet(args: &ParquetArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     common.scope.refuse("the tables hold all classes; select with `WHERE class = ...` when they are read")?;
     let folder = Folder::create(&args.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let header = subject.capture.recording().reader().header();
     let slices = match args.slice {
         Some(length) => {

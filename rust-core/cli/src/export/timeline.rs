@@ -65,7 +65,7 @@ pub(super) fn perfetto(args: &PerfettoArgs) -> Result<CommandOutcome> {
     let args = &args.timeline;
     let cannot = || format!("cannot write {}", args.file.output.display());
     let target = SharedStream(Arc::new(Mutex::new(Some(OutputFile::create(&args.file.output)?))));
-    let subject = Subject::open(&args.common.decode.capture)?;
+    let subject = Subject::of(&args.common)?;
     let (clock, process) = clock_and_process(&subject)?;
     let file = Perfetto::new(BufWriter::new(target.clone()), clock, &process).with_context(cannot)?;
     let of_threads = file.clone();
@@ -80,7 +80,7 @@ pub(super) fn perfetto(args: &PerfettoArgs) -> Result<CommandOutcome> {
 pub(super) fn firefox(args: &FirefoxArgs) -> Result<CommandOutcome> {
     let (samples, args) = (args.samples, &args.timeline);
     let target = OutputFile::create(&args.file.output)?;
-    let subject = Subject::open(&args.common.decode.capture)?;
+    let subject = Subject::of(&args.common)?;
     let (clock, process) = clock_and_process(&subject)?;
     let profile = Firefox::new(clock, process, samples);
     let of_threads = profile.clone();

@@ -30,7 +30,7 @@ fn file_name(thread: &ThreadInfo) -> String {
 pub(super) fn call_trace(args: &CallTraceFilesArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let scope = |m: &jportal::Method| common.scope.selects(m, Classes::App);
     let sites = Arc::new(Sites::new(Arc::clone(&subject.methods), common.naming.get(), scope)?);
     let cannot = || format!("cannot write to {}", args.output.display());
@@ -63,7 +63,7 @@ impl From<BlockFormat> for Format {
 pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<CommandOutcome> {
     let common = &args.common;
     let folder = Folder::create(&args.output)?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let cannot = || format!("cannot write to {}", args.output.display());
     let mut index = folder.file("methods.csv").with_context(cannot)?;
     write_methods(&subject.methods, &mut index).with_context(cannot)?;

@@ -16,7 +16,7 @@ const KIND: ResultKind = ResultKind::new("report-blocks", Some("classes"));
 
 pub(super) fn blocks(args: &BlocksArgs) -> Result<CommandOutcome> {
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = CountsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;

@@ -25,7 +25,7 @@ pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
         return split(args);
     }
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = CoverageAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
@@ -46,7 +46,7 @@ pub(super) fn coverage(args: &CoverageArgs) -> Result<CommandOutcome> {
 
 fn split(args: &CoverageArgs) -> Result<CommandOutcome> {
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let begins = |m: &Method| args.split.begins(m);
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = SplitAnalysis::new(methods, inlined, begins);

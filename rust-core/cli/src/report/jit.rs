@@ -26,7 +26,7 @@ pub(super) fn jit(args: &JitArgs) -> Result<CommandOutcome> {
         );
     }
     let log = args.log_compilation.as_deref().map(read_log).transpose()?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let compilations = Arc::new(subject.capture.compilations());
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = JitAnalysis::new(methods, inlined, compilations).on_core(subject.capture.clock());

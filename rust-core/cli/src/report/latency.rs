@@ -17,7 +17,7 @@ const KIND: ResultKind = ResultKind::new("report-latency", Some("methods"));
 
 pub(super) fn latency(args: &LatencyArgs) -> Result<CommandOutcome> {
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let wanted = |m: &jportal::Method| common.scope.selects(m, Classes::App);
     let analysis = LatencyAnalysis::new(methods, inlined, args.slowest, wanted);

@@ -49,11 +49,21 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Opens the capture.
+    /// Opens a capture.
     pub(crate) fn open(path: &std::path::Path) -> Result<Self> {
-        let capture = decode::open(path)?;
+        Ok(Self::new(decode::open(path)?))
+    }
+    /// Opens the capture that the arguments name.
+    pub(crate) fn of(args: &CommonArgs) -> Result<Self> {
+        let capture = decode::open(&args.decode.capture)?;
+        Ok(Self::new(match &args.map {
+            Some(path) => decode::restored(capture, path)?,
+            None => capture,
+        }))
+    }
+    fn new(capture: Capture) -> Self {
         let (methods, inlined) = (Arc::new(capture.methods().clone()), Arc::new(capture.inlined()));
-        Ok(Self { capture, methods, inlined })
+        Self { capture, methods, inlined }
     }
     /// The name of the capture's file.
     pub(crate) fn name(&self) -> String {
@@ -80,7 +90,7 @@ impl Subject {
 fn hot_methods(args: &TopArgs) -> Result<CommandOutcome> {
     const KIND: ResultKind = ResultKind::new("report-hot-methods", Some("methods"));
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = HotAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
@@ -91,7 +101,7 @@ fn hot_methods(args: &TopArgs) -> Result<CommandOutcome> {
 fn calls(args: &TopArgs) -> Result<CommandOutcome> {
     const KIND: ResultKind = ResultKind::new("report-calls", Some("calls"));
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = CallsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;

@@ -16,7 +16,7 @@ const KIND: ResultKind = ResultKind::new("report-paths", Some("methods"));
 
 pub(super) fn paths(args: &PathsArgs) -> Result<CommandOutcome> {
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = PathsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;

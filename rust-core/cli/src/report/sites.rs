@@ -17,7 +17,7 @@ use crate::{CommandOutcome, decode};
 pub(super) fn polymorphism(args: &TopArgs) -> Result<CommandOutcome> {
     const KIND: ResultKind = ResultKind::new("report-polymorphism", Some("sites"));
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = PolymorphismAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
@@ -28,7 +28,7 @@ pub(super) fn polymorphism(args: &TopArgs) -> Result<CommandOutcome> {
 pub(super) fn natives(args: &TopArgs) -> Result<CommandOutcome> {
     const KIND: ResultKind = ResultKind::new("report-natives", Some("rows"));
     let common = &args.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = NativesAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
     let answer = subject.run(common, analysis)?;
@@ -43,7 +43,7 @@ pub(super) fn metrics(args: &MetricsArgs) -> Result<CommandOutcome> {
         "the metrics are of the whole program, with those of the application beside them (app...); \
          `jportal report hot-methods`, `blocks` and `polymorphism` take classes",
     )?;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude));
     let answer = subject.run(common, analysis)?;

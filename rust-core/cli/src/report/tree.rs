@@ -18,7 +18,7 @@ const SERIES: ResultKind = ResultKind { rows: Some("intervals"), ..KIND };
 
 pub(super) fn call_tree(args: &TreeReportArgs) -> Result<CommandOutcome> {
     let common = &args.tree.common;
-    let subject = Subject::open(&common.decode.capture)?;
+    let subject = Subject::of(common)?;
     if let Some(every) = args.every {
         return series(args, every, &subject);
     }

@@ -2,7 +2,7 @@
 package jportal.baselines.agent;
 
 import java.io.IOException;
-import java.io.PrintStream;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Files;
@@ -33,13 +33,14 @@ public final class Agent {
 
     private static void finish(Options options, Mode mode) {
         Live.finish();
-        try (PrintStream out = new PrintStream(options.out().resolve(options.mode() + ".json").toFile(), "UTF-8")) {
+        try (OutputStream out = Files.newOutputStream(options.out().resolve(options.mode() + ".json"))) {
             Json json = new Json(out);
             json.begin('{');
             json.key("mode").text(options.mode());
             mode.write(json);
             Tables.skipped(json);
             json.end('}');
+            json.flush();
             Tables.threads(options.out());
         } catch (IOException | UncheckedIOException error) {
             System.err.println("jportal-baselines: no result in " + options.out() + ": " + error);

@@ -28,6 +28,8 @@ public final class Code {
     /** Without labels, frames and lines. */
     public final AbstractInsnNode[] insns;
     public final int[] bcis;
+    /** As in the class file. */
+    final byte[] bytes;
     /** Source lines; 0 if unknown. */
     public final int[] lines;
     /** The block of each instruction. */
@@ -45,9 +47,10 @@ public final class Code {
     public final boolean subroutines;
     private final Map<LabelNode, Integer> places = new HashMap<>();
 
-    private Code(MethodNode method, int[] bcis) {
+    private Code(MethodNode method, int[] bcis, byte[] bytes) {
         this.method = method;
         this.bcis = bcis;
+        this.bytes = bytes;
         int n = bcis.length;
         insns = new AbstractInsnNode[n];
         lines = new int[n];
@@ -91,7 +94,7 @@ public final class Code {
         for (MethodNode method : node.methods) {
             int[] bcis = offsets.next();
             if (method.instructions.size() > 0) {
-                codes.add(new Code(method, bcis));
+                codes.add(new Code(method, bcis, offsets.code()));
             }
         }
         return node;

@@ -1,20 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.baselines.agent;
 
-import java.io.PrintStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 
-/** Writes JSON, with a value of a list on a line of its own. */
+/** Writes JSON, with a value of a list on a line of its own. What it writes last needs a flush. */
 final class Json {
-    private final PrintStream out;
+    private static final int BUFFER = 1 << 16;
+
+    private final OutputStream to;
+    private final StringBuilder out = new StringBuilder(2 * BUFFER);
     private boolean first = true;
 
-    Json(PrintStream out) {
-        this.out = out;
+    Json(OutputStream to) {
+        this.to = to;
+    }
+
+    /** Writes what is buffered. */
+    void flush() {
+        try {
+            to.write(out.toString().getBytes(StandardCharsets.UTF_8));
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        out.setLength(0);
+    }
+
+    /** The next object begins on a new line, without a comma. */
+    void next() {
+        out.append('\n');
+        first = true;
     }
 
     private void comma() {
+        if (out.length() > BUFFER) {
+            flush();
+        }
         if (!first) {
-            out.print(",\n");
+            out.append(",\n");
         }
         first = false;
     }
@@ -22,27 +47,27 @@ final class Json {
     /** Begins a list or an object, as an element of a list or as the value of a key. */
     Json begin(char bracket) {
         comma();
-        out.print(bracket);
+        out.append(bracket);
         first = true;
         return this;
     }
 
     void end(char bracket) {
-        out.print(bracket);
+        out.append(bracket);
         first = false;
     }
 
     Json key(String key) {
         comma();
         quote(key);
-        out.print(": ");
+        out.append(": ");
         first = true;
         return this;
     }
 
     void number(long value) {
         comma();
-        out.print(value);
+        out.append(value);
     }
 
     void text(String value) {
@@ -52,7 +77,7 @@ final class Json {
 
     void bool(boolean value) {
         comma();
-        out.print(value);
+        out.append(value);
     }
 
     /** A count, in the shape of a tally of JPortal's reports. */
@@ -74,6 +99,6 @@ final class Json {
                 quoted.append(c);
             }
         }
-        out.print(quoted.append('"'));
+        out.append(quoted.append('"'));
     }
 }

@@ -18,6 +18,7 @@ final class Offsets {
     private final ClassReader reader;
     private final char[] buffer;
     private int at;
+    private byte[] code = {};
 
     Offsets(ClassReader reader) {
         this.reader = reader;
@@ -34,15 +35,25 @@ final class Offsets {
     /** The bcis of the next member; empty without code. */
     int[] next() {
         int[] bcis = {};
+        code = new byte[0];
         int attributes = reader.readUnsignedShort(at + 6);
         at += 8;
         for (; attributes > 0; attributes--) {
             if (reader.readUTF8(at, buffer).equals("Code")) {
                 bcis = scan(at + 14, reader.readInt(at + 10));
+                code = new byte[reader.readInt(at + 10)];
+                for (int i = 0; i < code.length; i++) {
+                    code[i] = (byte) reader.readByte(at + 14 + i);
+                }
             }
             at += 6 + reader.readInt(at + 2);
         }
         return bcis;
+    }
+
+    /** The code of the member of which {@link #next} was last. */
+    byte[] code() {
+        return code;
     }
 
     private int[] scan(int base, int length) {

@@ -10,20 +10,25 @@ import java.util.List;
  *
  * @param plan  the plan of a call trace mode, or null
  * @param fault number of the probe that is left out, -1 for none; for tests of comparisons
+ * @param map   whether to write {@code map.json}
  * @param profiler  class of the profiler of mode jp, or null
  * @param classpath where the profiler's classes are, or null
  * @param factory   class that makes identifiers of methods, or null
  */
-record Options(String mode, Path out, Path plan, int fault, List<String> include, List<String> exclude,
+record Options(String mode, Path out, Path plan, int fault, boolean map, List<String> include, List<String> exclude,
         String profiler, String classpath, String factory) {
     static final String MODES = "sc pf cf hm jp jbi fi bri casper";
+    /** The agent's packages, and those of the libraries in its jar. */
     private static final String OWN = "jportal/";
+    /** What the agent runs in a thread of the program: its packages, and what calls it. */
+    static final List<String> HIDDEN = List.of(OWN, "sun/instrument/InstrumentationImpl");
 
     static Options parse(String arguments) {
         String mode = null;
         Path out = null;
         Path plan = null;
         int fault = -1;
+        boolean map = false;
         String profiler = null;
         String classpath = null;
         String factory = null;
@@ -41,13 +46,14 @@ record Options(String mode, Path out, Path plan, int fault, List<String> include
                 case "out" -> out = Path.of(value).toAbsolutePath();
                 case "plan" -> plan = Path.of(value).toAbsolutePath();
                 case "fault" -> fault = Integer.parseInt(value);
+                case "map" -> map = Boolean.parseBoolean(value);
                 case "profiler" -> profiler = value;
                 case "classpath" -> classpath = value;
                 case "mid-factory" -> factory = value;
                 case "include" -> include.add(value.replace('.', '/'));
                 case "exclude" -> exclude.add(value.replace('.', '/'));
                 default -> throw new IllegalArgumentException("unknown argument \"" + key
-                        + "\"; known: mode=MODE out=DIR plan=FILE fault=N include=PREFIX exclude=PREFIX"
+                        + "\"; known: mode=MODE out=DIR plan=FILE fault=N map=true include=PREFIX exclude=PREFIX"
                         + " profiler=CLASS classpath=PATH mid-factory=CLASS");
             }
         }
@@ -65,7 +71,7 @@ record Options(String mode, Path out, Path plan, int fault, List<String> include
                 && (!mode.equals("jp") || profiler == null || classpath == null)) {
             throw new IllegalArgumentException("a profiler needs mode=jp, profiler=CLASS and classpath=PATH");
         }
-        return new Options(mode, out, plan, fault, include, exclude, profiler, classpath, factory);
+        return new Options(mode, out, plan, fault, map, include, exclude, profiler, classpath, factory);
     }
 
     /**

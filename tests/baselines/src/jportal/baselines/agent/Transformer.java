@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.baselines.agent;
 
+import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import jportal.baselines.Registry;
 import org.objectweb.asm.ClassReader;
@@ -18,13 +20,16 @@ final class Transformer implements ClassFileTransformer {
     private final Options options;
     private final Tables tables;
     private final Mode mode;
+    /** Null if none is wanted. */
+    private final OriginalMap map;
     /** Counts probes, for {@code fault}. */
     private int probes;
 
-    Transformer(Options options, Tables tables, Mode mode) {
+    Transformer(Options options, Tables tables, Mode mode) throws IOException {
         this.options = options;
         this.tables = tables;
         this.mode = mode;
+        map = options.map() ? new OriginalMap(options.out(), Options.HIDDEN) : null;
     }
 
     @Override
@@ -53,6 +58,7 @@ final class Transformer implements ClassFileTransformer {
             codes.clear();
             ClassNode node = Code.read(classFile, codes);
             List<Registry.Entry> entries = new ArrayList<>();
+            List<OriginalMap.Original> originals = new ArrayList<>();
             skipped.removeIf(skip -> !alone.contains(skip.method()));
             probes = firstProbe;
             for (int i = 0; i < codes.size(); i++) {
@@ -71,6 +77,9 @@ final class Transformer implements ClassFileTransformer {
                     skipped.add(new Registry.Skipped(name, code.key(), reason));
                     continue;
                 }
+                if (map != null) {
+                    originals.add(OriginalMap.Original.of(name, code));
+                }
                 probes = new Weaver(node.version, code, own, options.fault(), probes).weave();
                 entries.add(new Registry.Entry(firstId + i, name, loaderName(loader), code.method.name,
                         code.method.desc, shape));
@@ -88,11 +97,31 @@ final class Transformer implements ClassFileTransformer {
                 skipped.add(new Registry.Skipped(name, key, "method too large with probes"));
                 continue;
             }
+            if (map != null && result != null && !mapped(node, result, originals, alone, skipped)) {
+                continue;
+            }
             tables.add(entries);
             entries.forEach(Registry::set);
             skipped.forEach(skip -> Registry.skip(skip.type(), skip.method(), skip.reason()));
             return result;
         }
+    }
+
+    /** Writes the map of a class; false if a method must be left alone for that. */
+    private boolean mapped(ClassNode node, byte[] result, List<OriginalMap.Original> originals, Set<String> alone,
+            List<Registry.Skipped> skipped) throws IOException {
+        List<Code> codes = originals.stream().map(OriginalMap.Original::code).toList();
+        Map<Code, int[]> places = OriginalMap.places(node, result, codes);
+        for (Code code : codes) {
+            if (places.get(code) == null && alone.add(code.key())) {
+                skipped.add(new Registry.Skipped(node.name, code.key(), "jumps too long with probes"));
+                return false;
+            }
+        }
+        for (OriginalMap.Original original : originals) {
+            map.add(original, places.get(original.code()));
+        }
+        return true;
     }
 
     private static String loaderName(ClassLoader loader) {
