@@ -30,7 +30,7 @@ struct ExpectedStacks {
     /// Innermost frame first.
     right: Vec<Vec<TrueFrame>>,
     predicted: Vec<(Detail, Vec<TrueFrame>)>,
-    /// HotSpot's source determines these innermost frames only, and not where the walk goes on.
+    /// HotSpot's source determines these innermost frames only, and not where the walk continues.
     unpredictable: Option<(Detail, Vec<TrueFrame>)>,
 }
 
@@ -331,7 +331,7 @@ impl<'a> AnytimeJudge<'a> {
             }
             // `SingletonBlob`s have a size, but no offset from which on their frame is complete
             // (`frame_never_safe`), and `safe_for_sender` asks for that in other blobs only. While
-            // they build, replace or remove frames, the walk goes on at a wrong place.
+            // they build, replace or remove frames, the walk continues at a wrong place.
             CodeBody::Blob { kind, .. }
                 if matches!(
                     *kind,

@@ -111,7 +111,7 @@ pub enum Detail {
     NotEntered,
     /// The walk ends above a compiled frame that is deoptimised as soon as control returns to it.
     Deoptimised,
-    /// The walk ends above C1's code that called the VM through one of C1's stubs, and the VM called
+    /// The walk ends above C1's code that called the VM through one of C1's stubs. The VM called
     /// Java.
     C1Stub,
     /// The frame of a method that returns has been removed, and the walk begins at a wrong place.

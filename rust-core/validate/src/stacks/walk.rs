@@ -46,10 +46,10 @@ impl<'a> Walks<'a> {
     /// The stack if the first Java frame is found in frame `number` of the machine, which has
     /// called something and waits for its return. `None`: no Java frame is found.
     ///
-    /// Below the call stub the walk goes on at the frame that called the VM. Compiled code is found
-    /// by its return address, so that the debug info is the next one after that: only a frame whose
-    /// address is the one in the thread's anchor has the debug info of this address. All frames
-    /// below the first one do (`vframeStreamCommon::fill_from_frame`).
+    /// Below the call stub the walk continues at the frame that called the VM. Compiled code is
+    /// found by its return address, so that the debug info is the next one after that: only a frame
+    /// whose address is the one in the thread's anchor has the debug info of this address. All
+    /// frames below the first one do (`vframeStreamCommon::fill_from_frame`).
     pub(super) fn from(&self, number: usize) -> Option<Vec<TrueFrame>> {
         let number =
             number + self.machine.get(number..)?.iter().position(|m| m.0 != MachineFrame::CallStub)?;
@@ -84,8 +84,8 @@ impl<'a> Walks<'a> {
     ///
     /// * The VM has invalidated the caller's code, which is not in use any more. The return address
     ///   is that of the handler of deoptimisation (`is_deopt_entry`).
-    /// * C1's code called the VM through a stub of C1, and the VM called Java. Such a stub's frame is
-    ///   never complete (`frame_never_safe`, `Runtime1::generate_blob`).
+    /// * C1's code called the VM through a stub of C1, and the VM called Java. Such a stub's frame
+    ///   is never complete (`frame_never_safe`, `Runtime1::generate_blob`).
     pub(super) fn ends(&self, stack: &[TrueFrame], time: Tsc) -> Vec<(Detail, Vec<TrueFrame>)> {
         let mut all = Vec::new();
         for (number, &(frame, first)) in self.machine.iter().enumerate() {
@@ -126,8 +126,8 @@ impl<'a> Walks<'a> {
 }
 
 /// What AsyncGetCallTrace takes for the frames of compiled code at `offset`, above `rest`: the
-/// first debug info after it (`pc_desc_near(pc + 1)`). If there is none, that at exactly the offset,
-/// or the nmethod's own method at bci 0 (`vframeStreamCommon::fill_from_frame`).
+/// first debug info after it (`pc_desc_near(pc + 1)`). If there is none, that at exactly the
+/// offset, or the nmethod's own method at bci 0 (`vframeStreamCommon::fill_from_frame`).
 pub(super) fn sampled(n: &NMethod, offset: u32, rest: &[TrueFrame]) -> Vec<TrueFrame> {
     let next = n.position_of_sample(offset).and_then(|p| frames_of_scope(n, p.scope));
     let exact = || n.position_at(offset).and_then(|p| frames_of_scope(n, p.scope));
