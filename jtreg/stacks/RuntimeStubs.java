@@ -21,7 +21,6 @@
  * @build jportal.test.* RuntimeStubs
  * @run driver/timeout=2400 jportal.test.Stacks interpreter RuntimeStubs 1000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
- *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
@@ -31,7 +30,6 @@
  * @build jportal.test.* RuntimeStubs
  * @run driver/timeout=2400 jportal.test.Stacks c1 RuntimeStubs 1000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
- *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
@@ -41,7 +39,6 @@
  * @build jportal.test.* RuntimeStubs
  * @run driver/timeout=2400 jportal.test.Stacks c2 RuntimeStubs 1000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
- *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
@@ -51,7 +48,6 @@
  * @build jportal.test.* RuntimeStubs
  * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
- *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 /*
@@ -61,7 +57,6 @@
  * @build jportal.test.* RuntimeStubs
  * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 0 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
- *      -XX:CompileCommand=exclude,RuntimeStubs::interpreted*
  */
 
 // @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 20
@@ -84,7 +79,6 @@ public class RuntimeStubs {
         return n * 31 + 7;
     }
 
-    /** Small frames: a walk that passes one over finds the return address of the next. */
     static Object smallObject() {
         return new Object();
     }
@@ -95,22 +89,6 @@ public class RuntimeStubs {
 
     static Object[] smallPair(Object first, Object second) {
         return new Object[] {first, second};
-    }
-
-    /** Interpreted frames of three sizes, in all orders: what lies at a given distance differs. */
-    static int interpreted(int order, int n) {
-        return order == 0 ? small(n) : (order & 1) == 0 ? interpretedLess(order >> 1, n) : interpretedMore(order >> 1, n);
-    }
-
-    static int interpretedLess(int order, int n) {
-        int one = n + 1;
-        return interpreted(order, one);
-    }
-
-    static int interpretedMore(int order, int n) {
-        int one = n + 1;
-        int two = one ^ n;
-        return interpreted(order, two);
     }
 
     static int small(int n) {
@@ -144,7 +122,7 @@ public class RuntimeStubs {
         int sum = 0;
         for (int i = 0; i < rounds; i++) {
             sum += made(i) + copied(from, to, i) + checked(objects, (i & 1) == 0 ? "text" : new StringBuilder(), i);
-            sum += interpreted(i & 63, i);
+            sum += small(i);
         }
         System.out.println(sum + (kept == null ? 1 : 0));
     }

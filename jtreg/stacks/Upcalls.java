@@ -59,8 +59,6 @@
 // @stacks all: in Upcalls.compared >= 20, in Upcalls$Set.<clinit> >= 1, native frames >= 20
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
-import java.security.AccessController;
-import java.security.PrivilegedAction;
 import java.util.Arrays;
 
 /**
@@ -107,11 +105,6 @@ public class Upcalls {
         }
     }
 
-    @SuppressWarnings("removal")
-    static int privileged(int n) {
-        return AccessController.doPrivileged((PrivilegedAction<Integer>) () -> leaf(n));
-    }
-
     public static void main(String[] args) throws ReflectiveOperationException {
         int rounds = Integer.parseInt(args[0]);
         compare = Upcalls.class.getMethod("compared", Integer.class, Integer.class);
@@ -120,7 +113,7 @@ public class Upcalls {
         for (int i = 0; i < rounds; i++) {
             Integer[] numbers = {i, i ^ 5, i * 7, i - 3};
             Arrays.sort(numbers, Upcalls::byReflection);
-            sum += numbers[0] + constructor.newInstance(i).value + privileged(i);
+            sum += numbers[0] + constructor.newInstance(i).value;
         }
         System.out.println(sum);
     }

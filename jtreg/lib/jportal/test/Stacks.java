@@ -30,7 +30,7 @@ import java.util.regex.Pattern;
  * Records a test of {@code jtreg/stacks} with the stacks agent, and judges the stacks by the flow.
  * The program is recorded twice: with probes, in which GetStackTrace, AsyncGetCallTrace, StackWalker
  * and Throwable take stacks in place; and without, while signals and another thread take stacks at
- * any moment. {@code docs/stacks.md} has the grammar of the test's expectations.
+ * any moment. {@code docs/validate-c2.md} has the grammar of the test's expectations.
  *
  * <p>Arguments: the mode ({@code interpreter}, {@code c1}, {@code c2} or {@code tiered}), the test's
  * class, its rounds in the first and in the second recording (0: there is none), further options of

@@ -285,7 +285,7 @@ impl<'a> AnytimeJudge<'a> {
             // The flow removes the frame when the code that removes it begins.
             expected.right.push(true_frames(before));
         }
-        if pause.last.is_some() && !is_in_code {
+        if pause.last.is_some() && !is_in_code && !self.is_refused(pause.at) {
             // Compiled code called a stub or the VM.
             predict(&mut expected, Detail::BelowStub, walks.from(0));
         }
@@ -297,6 +297,20 @@ impl<'a> AnytimeJudge<'a> {
         let ended: Vec<_> = all.flat_map(|stack| walks.ends(stack, pause.until)).collect();
         expected.predicted.extend(ended);
         Ok(expected)
+    }
+
+    /// Whether `safe_for_sender` refuses to walk from there: a stub of the compilers' runtimes has
+    /// no offset from which on its frame is complete (`frame_never_safe` in `c1_Runtime1.cpp` and
+    /// `output.cpp`). The stubs of `SharedRuntime` and those that throw have one.
+    fn is_refused(&self, at: PausedAt) -> bool {
+        let PausedAt::Stub { code, .. } = at else { return false };
+        let Some(CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. }) =
+            self.image.code(code).map(|v| &v.body)
+        else {
+            return false;
+        };
+        let has_offset = ["resolve_", "wrong_method_", "ic_miss_"].iter().any(|n| name.starts_with(n));
+        !has_offset && !name.contains("throw_exception")
     }
 
     /// A stub, an adapter, a native wrapper or a handler of an nmethod.

@@ -30,6 +30,7 @@ impl CodeSink for NoCode {
 
 const SAFEPOINT: CodeId = CodeId(0);
 const STUB: CodeId = CodeId(1);
+const REFUSED: CodeId = CodeId(4);
 /// Of `f`, with `g` inlined.
 const NMETHOD: CodeId = CodeId(2);
 /// Of `n`.
@@ -69,10 +70,12 @@ fn image_with(osr_bci: i32, invalid: Option<u64>) -> VmImage {
             ..Default::default()
         }));
     }
-    for (start, kind) in [(0x1000, blob_kinds::SAFEPOINT), (0x1100, blob_kinds::RUNTIME_STUB)] {
-        let code = Bytes(vec![0x90; 16].into());
-        put(Record::BlobDefined(BlobDefined { start, kind, code, ..Default::default() }));
-    }
+    let blob = |start, kind, name: &str| {
+        let (code, name) = (Bytes(vec![0x90; 16].into()), name.into());
+        Record::BlobDefined(BlobDefined { start, kind, name, code, ..Default::default() })
+    };
+    put(blob(0x1000, blob_kinds::SAFEPOINT, "SafepointBlob"));
+    put(blob(0x1100, blob_kinds::RUNTIME_STUB, "resolve_static_call"));
     let at = |pc_offset, scope| PcDescriptor { pc_offset, scope, flags: 0 };
     let frame = |parent, method, bci| Scope { parent, method, bci };
     let none = NMethodInstalled {
@@ -104,6 +107,7 @@ fn image_with(osr_bci: i32, invalid: Option<u64>) -> VmImage {
         compiler: compilers::NATIVE_WRAPPER,
         ..none
     }));
+    put(blob(0x4000, blob_kinds::RUNTIME_STUB, "_new_array_Java"));
     if let Some(tsc) = invalid {
         let state = nmethod_states::NOT_ENTRANT;
         let record = Record::NMethodStateChanged(NMethodStateChanged { nmethod: 7, state });
@@ -295,6 +299,8 @@ fn code_whose_frame_has_another_size_leads_anywhere() {
     assert_eq!(verdict(&in_blob(SAFEPOINT), &[(0, 1)]), "wrong-method", "a method that is none");
     assert_eq!(verdict(&in_blob(STUB), &[K, H]), "wrong-method");
     assert_eq!(verdict(&in_blob(STUB), &[G, F_5, H]), "imprecise/below-stub");
+    // The VM refuses to walk from a stub of a compiler's runtime.
+    assert_ne!(verdict(&in_blob(REFUSED), &[G, F_5, H]), "imprecise/below-stub");
     let returning = Pause { returns: true, ..in_blob(STUB) };
     assert_eq!(verdict(&returning, &[K, H]), "unpredictable/removed");
     // The handlers of deoptimisation push an address.
