@@ -118,7 +118,10 @@ fn instrumented_runs_count_what_the_flow_does() {
 
     let flow = paths(&report(&["paths", "--cut", "--top", ALL]), all);
     check("pf", &flow, &paths(&agents.result("pf", None), all), 120);
-    assert!(!differences(&flow, &paths(&agents.result("pf", Some(1)), all)).is_empty(), "pf: a fault is not seen");
+    assert!(
+        !differences(&flow, &paths(&agents.result("pf", Some(1)), all)).is_empty(),
+        "pf: a fault is not seen"
+    );
 
     let flow = methods(&report(&["hot-methods", "--top", ALL]), all);
     check("hm", &flow, &methods(&agents.result("hm", None), all), 60);
@@ -129,7 +132,10 @@ fn instrumented_runs_count_what_the_flow_does() {
 
     let flow = tree(&report(&["call-tree", "--bba", "both", "--hide", "splice"]), all);
     check("jp", &flow, &tree(&agents.result("jp", None), all), 4500);
-    assert!(!differences(&flow, &tree(&agents.result("jp", Some(7)), all)).is_empty(), "jp: a fault is not seen");
+    assert!(
+        !differences(&flow, &tree(&agents.result("jp", Some(7)), all)).is_empty(),
+        "jp: a fault is not seen"
+    );
 
     let folder = recording.file("block-trace");
     client(&recording, &["export", "block-trace", "-o", &folder.display().to_string()]);

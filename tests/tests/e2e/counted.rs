@@ -74,7 +74,8 @@ pub(crate) fn blocks(report: &Value, skipped: &Skipped) -> Counts {
 /// Executions of paths, paths that were cut, numbers of paths.
 pub(crate) fn paths(report: &Value, skipped: &Skipped) -> Counts {
     let mut counts = Counts::new();
-    for method in list(report, "methods").iter().filter(|method| !skipped.leaves_out(text(method, "method"))) {
+    for method in list(report, "methods").iter().filter(|method| !skipped.leaves_out(text(method, "method")))
+    {
         let name = text(method, "method");
         counts.insert(format!("{name} cut"), sum(&method["cut"]));
         counts.insert(format!("{name} paths"), method["paths"].as_u64().unwrap());
@@ -88,7 +89,8 @@ pub(crate) fn paths(report: &Value, skipped: &Skipped) -> Counts {
 /// Calls and bytecodes of methods.
 pub(crate) fn methods(report: &Value, skipped: &Skipped) -> Counts {
     let mut counts = Counts::new();
-    for method in list(report, "methods").iter().filter(|method| !skipped.leaves_out(text(method, "method"))) {
+    for method in list(report, "methods").iter().filter(|method| !skipped.leaves_out(text(method, "method")))
+    {
         counts.insert(format!("{} calls", text(method, "method")), sum(&method["calls"]));
         counts.insert(format!("{} bytecodes", text(method, "method")), sum(&method["bytecodes"]));
     }

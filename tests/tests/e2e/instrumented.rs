@@ -51,11 +51,8 @@ impl Instrumented {
     ) -> Result<Self, String> {
         let out = agents.folder.join(mode);
         let plan = plan.map(|plan| format!(",plan={}", plan.display())).unwrap_or_default();
-        let agent = format!(
-            "-javaagent:{}=mode={mode},map=true,out={}{plan}",
-            agents.jar.display(),
-            out.display()
-        );
+        let agent =
+            format!("-javaagent:{}=mode={mode},map=true,out={}{plan}", agents.jar.display(), out.display());
         let arguments = program.command(&place.root, &place.programs, Size::Small);
         let flags = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow", &agent];
         let flags = flags.map(str::to_owned).into();
@@ -328,17 +325,23 @@ fn compare(place: &Installation, agents: &Agents, program: &Program, mode: &str)
         let classes = Path::new(&arguments[at + 1]);
         let plan = agents.plan(if mode == "bri" { "bri" } else { "casper" }, classes);
         let run = Instrumented::record(place, agents, program, (mode, Some(&plan)))?;
-        return kept(match mode {
-            "fi" => full_log(&run, &PlannedSites::read(&plan)),
-            _ => expanded(agents, &run, classes, &plan),
-        }, run);
+        return kept(
+            match mode {
+                "fi" => full_log(&run, &PlannedSites::read(&plan)),
+                _ => expanded(agents, &run, classes, &plan),
+            },
+            run,
+        );
     }
     let run = Instrumented::record(place, agents, program, (mode, None))?;
     let counting = COUNTING.into_iter().find(|(counting, ..)| *counting == mode);
-    kept(match counting {
-        Some(counting) => run.counts(counting),
-        None => run.blocks(agents),
-    }, run)
+    kept(
+        match counting {
+            Some(counting) => run.counts(counting),
+            None => run.blocks(agents),
+        },
+        run,
+    )
 }
 
 /// Keeps the recording of a comparison that failed.

@@ -12,7 +12,7 @@ use jportal_tests::figures::figure;
 use jportal_tests::place;
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::scratch::Scratch;
-use jportal_tests::{programs, skip};
+use jportal_tests::skip;
 
 use crate::counted::{ALL, Counts, Skipped, differences, list, sum, table, text};
 
@@ -43,7 +43,11 @@ fn events(rows: &[BTreeMap<String, String>]) -> Counts {
 }
 
 /// Compares a run of `arguments`; `least` methods and callers must be there.
-fn check(test: &str, arguments: impl Fn(&place::Installation) -> Vec<String>, least: usize) -> Option<Counts> {
+fn check(
+    test: &str,
+    arguments: impl Fn(&place::Installation) -> Vec<String>,
+    least: usize,
+) -> Option<Counts> {
     let place = place::installed(test)?;
     let agent = place.programs.join("libjportal_natives.so");
     if !agent.exists() {
@@ -83,14 +87,4 @@ fn e5() {
         let free_memory = "java.lang.Runtime.freeMemory()J by Nat.main([Ljava/lang/String;)V";
         assert_eq!(calls, Counts::from([(free_memory.to_owned(), 5)]));
     }
-}
-
-#[test]
-#[ignore = "minutes; scripts/verify-all"]
-fn h2() {
-    let program = programs::by_name("h2").expect("a program of that name").with_small(&["5"]);
-    if let Some(missing) = program.missing() {
-        return skip::skip("natives of h2", &missing);
-    }
-    check("h2", |place| program.command(&place.root, &place.programs, programs::Size::Small), 10);
 }

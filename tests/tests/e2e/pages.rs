@@ -14,7 +14,7 @@ use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
 /// Command lines that are not run: how they begin, and why.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("record --pid", "needs a VM that runs; flight.rs, live.rs and cli/tests/run.rs start one"),
     (
         "dev verify CAPTURE --oracle",
@@ -23,6 +23,11 @@ const NOT_RUN: [(&str, &str); 10] = [
     ("dev verify CAPTURE --jacoco", "needs a run under JaCoCo's agent; jacoco.rs runs it"),
     ("validate debug-info", "needs compiled code; jit.rs and debug_info.rs run it"),
     ("record --emulate -o app.jportal -- -agentpath", "needs the stacks agent; stacks.rs runs it"),
+    (
+        "record --emulate -o app.jportal -- -XX:JPortalPrecision=exact",
+        "needs the agent of the baselines; instrumented.rs runs it",
+    ),
+    ("report call-tree app.jportal --map", "needs the map of an agent; instrumented.rs runs it"),
     ("record --emulate --timing cyc", "needs the stacks agent; stacks.rs runs it"),
     ("validate stacks", "needs a log of the stacks agent; stacks.rs runs it"),
     ("replay", "needs a compiled profiler; profilers.rs runs it"),

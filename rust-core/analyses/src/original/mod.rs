@@ -27,11 +27,11 @@ pub struct OriginalMethods {
 }
 
 /// By bci of the changed code.
-type Places = Box<[Place]>;
+type Places = Box<[CodePlace]>;
 
 /// What is at a bci of changed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum CodePlace {
     /// The instruction at this bci of the original code.
     Original(Bci),
     /// An instruction of the agent. The instruction of the original code at this bci is the first
@@ -53,9 +53,11 @@ pub enum BadMap {
 /// A value of a map: a sequence of JSON values.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum MapValue {
     /// The prefixes of the internal names of the agent's classes.
-    Hidden { hidden: Vec<String> },
+    Hidden {
+        hidden: Vec<String>,
+    },
     Method(Box<MethodRow>),
 }
 
@@ -86,8 +88,8 @@ impl OriginalMethods {
         let (mut hidden, mut rows) = (Vec::new(), HashMap::new());
         for entry in serde_json::Deserializer::from_str(map).into_iter() {
             match entry? {
-                Entry::Hidden { hidden: more } => hidden.extend(more),
-                Entry::Method(row) => {
+                MapValue::Hidden { hidden: more } => hidden.extend(more),
+                MapValue::Method(row) => {
                     let key = (row.class.clone(), row.method.clone(), row.descriptor.clone());
                     if let Some(other) = rows.insert(key, row)
                         && rows.get(&(other.class.clone(), other.method.clone(), other.descriptor.clone()))
@@ -125,16 +127,14 @@ impl OriginalMethods {
         inlined: impl IntoIterator<Item = (MethodId, Bci, MethodId)>,
     ) -> impl Iterator<Item = (MethodId, Bci, MethodId)> {
         inlined.into_iter().filter_map(|(caller, bci, callee)| match self.place(caller, bci) {
-            Place::Original(bci) if !self.hides(callee) => Some((caller, bci, callee)),
+            CodePlace::Original(bci) if !self.hides(callee) => Some((caller, bci, callee)),
             _ => None,
         })
     }
-    fn place(&self, method: MethodId, bci: Bci) -> Place {
+    fn place(&self, method: MethodId, bci: Bci) -> CodePlace {
         match self.places.get(method.0 as usize) {
-            Some(Some(places)) => {
-                places.get(usize::from(bci.0)).copied().unwrap_or(Place::Added(None))
-            }
-            _ => Place::Original(bci),
+            Some(Some(places)) => places.get(usize::from(bci.0)).copied().unwrap_or(CodePlace::Added(None)),
+            _ => CodePlace::Original(bci),
         }
     }
     fn hides(&self, method: MethodId) -> bool {
@@ -146,26 +146,29 @@ impl MethodRow {
     fn apply(&self, changed: &Method) -> Result<(Method, Places), BadMap> {
         let bad = |why: &str| BadMap::Contradiction(format!("{}: {why}", changed.qualified_name()));
         let code = unhex(&self.code).ok_or_else(|| bad("its code is not in hexadecimal digits"))?;
-        let mut places = vec![Place::Added(None); changed.code.len()];
+        let mut places = vec![CodePlace::Added(None); changed.code.len()];
         let (mut at, mut known) = (0, self.places.iter());
         while at < code.len() {
             let own = Instruction::at(&code, at).map_err(|e| bad(&e.to_string()))?;
             let to = usize::from(*known.next().ok_or_else(|| bad("an instruction has no place"))?);
             let theirs = Instruction::at(&changed.code, to).map_err(|e| bad(&e.to_string()))?;
             if !same(own.opcode.0, theirs.opcode.0) {
-                return Err(bad(&format!("bci {at} is {}, bci {to} of the changed code is {}",
-                    own.opcode.name(), theirs.opcode.name())));
+                return Err(bad(&format!(
+                    "bci {at} is {}, bci {to} of the changed code is {}",
+                    own.opcode.name(),
+                    theirs.opcode.name()
+                )));
             }
-            places[to] = Place::Original(own.bci);
+            places[to] = CodePlace::Original(own.bci);
             at = usize::from(own.next().0);
         }
         if known.next().is_some() {
             return Err(bad("there are more places than instructions"));
         }
-        let all: Vec<Place> = (0..places.len())
+        let all: Vec<CodePlace> = (0..places.len())
             .map(|at| match places[at] {
-                Place::Added(_) => Place::Added(first_after(&changed.code, &places, at)),
-                original @ Place::Original(_) => original,
+                CodePlace::Added(_) => CodePlace::Added(first_after(&changed.code, &places, at)),
+                original @ CodePlace::Original(_) => original,
             })
             .collect();
         let exceptions = self.exceptions.iter().map(|(start, end, handler, class)| ExceptionRow {
@@ -201,10 +204,10 @@ fn same(own: u8, changed: u8) -> bool {
 }
 
 /// The original instruction that is executed first after an added one. Agents add no branches.
-fn first_after(code: &[u8], places: &[Place], from: usize) -> Option<Bci> {
+fn first_after(code: &[u8], places: &[CodePlace], from: usize) -> Option<Bci> {
     let mut at = from;
     for _ in 0..places.len() {
-        if let Some(Place::Original(bci)) = places.get(at) {
+        if let Some(CodePlace::Original(bci)) = places.get(at) {
             return Some(*bci);
         }
         let added = Instruction::at(code, at).ok()?;

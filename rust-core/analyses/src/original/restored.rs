@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 
-use super::{OriginalMethods, Place};
+use super::{CodePlace, OriginalMethods};
 
 /// Accepts the flow of changed methods in place of a consumer that wants that of the original ones.
 pub struct Restored<'c> {
@@ -101,19 +101,19 @@ impl RestoringSink {
                     self.out.push(event.clone());
                 }
             }
-            EventKind::Bytecode { method, bci, tier } => self.at(event, method, bci, |method, bci| {
-                EventKind::Bytecode { method, bci, tier }
-            }),
+            EventKind::Bytecode { method, bci, tier } => {
+                self.at(event, method, bci, |method, bci| EventKind::Bytecode { method, bci, tier })
+            }
             EventKind::Catch { method, bci } => {
                 let place = self.original.place(method, bci);
                 let frame = self.top(method);
                 match place {
                     _ if frame.hidden => {}
-                    Place::Original(bci) => {
+                    CodePlace::Original(bci) => {
                         (frame.added, frame.caught) = (false, false);
                         self.out.push(Event { kind: EventKind::Catch { method, bci }, ..event.clone() });
                     }
-                    Place::Added(_) => (frame.added, frame.caught) = (true, true),
+                    CodePlace::Added(_) => (frame.added, frame.caught) = (true, true),
                 }
             }
             EventKind::Unresolved { method, from, to, cause, callers } => {
@@ -124,13 +124,13 @@ impl RestoringSink {
                     return;
                 }
                 let from = match from_place {
-                    Some(Place::Original(bci)) => Some(bci),
-                    Some(Place::Added(_)) => frame.last,
+                    Some(CodePlace::Original(bci)) => Some(bci),
+                    Some(CodePlace::Added(_)) => frame.last,
                     None => None,
                 };
                 let to = match to_place {
-                    Some(Place::Original(bci)) => Some(bci),
-                    Some(Place::Added(next)) => next,
+                    Some(CodePlace::Original(bci)) => Some(bci),
+                    Some(CodePlace::Added(next)) => next,
                     None => None,
                 };
                 let kind = EventKind::Unresolved { method, from, to, cause, callers };
@@ -164,8 +164,8 @@ impl RestoringSink {
         let frame = self.top(method);
         match place {
             _ if frame.hidden => {}
-            Place::Added(_) => frame.added = true,
-            Place::Original(bci) => {
+            CodePlace::Added(_) => frame.added = true,
+            CodePlace::Original(bci) => {
                 frame.added = false;
                 frame.last = Some(bci);
                 if std::mem::take(&mut frame.caught) {

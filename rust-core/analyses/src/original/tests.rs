@@ -12,8 +12,8 @@ use crate::testing::{BRANCHY, bytecode, enter, enter_as, leave, leave_as, method
 /// `invokestatic; iload_0; ifeq 17; invokestatic; iconst_1; goto 21;
 /// invokestatic(17); iconst_0(20); goto 25(21); athrow(24); invokestatic(25); goto 31; ireturn(31)`.
 const CHANGED: &[u8] = &[
-    184, 0, 1, 26, 153, 0, 13, 184, 0, 1, 4, 167, 0, 10, 0, 0, 0, 184, 0, 1, 3, 167, 0, 4, 191, 184, 0, 1, 167,
-    0, 3, 172,
+    184, 0, 1, 26, 153, 0, 13, 184, 0, 1, 4, 167, 0, 10, 0, 0, 0, 184, 0, 1, 3, 167, 0, 4, 191, 184, 0, 1,
+    167, 0, 3, 172,
 ];
 const PLACES: [u16; 6] = [3, 4, 10, 11, 20, 31];
 

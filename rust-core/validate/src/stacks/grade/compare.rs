@@ -215,7 +215,10 @@ impl Shares<'_> {
     }
 }
 
-/// The measures of the truth, by name.
-fn measures() -> [(&'static str, fn(&Cost) -> u64); 2] {
+/// The name of a measure, and what it is of a cost.
+type Measure = (&'static str, fn(&Cost) -> u64);
+
+/// The measures of the truth.
+fn measures() -> [Measure; 2] {
     [("bytecodes", |cost| cost.bytecodes), ("time", |cost| cost.ticks)]
 }
