@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
-# libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so, and the
-# baseline that counts native methods, libjportal_natives.so. Needs a JDK 17 (build/jdk, else
+# libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so, and
+# the baseline that counts native methods, libjportal_natives.so. Needs a JDK 17 (build/jdk, else
 # JAVA_HOME, else that on the PATH), gcc and g++, and Debian's libasm-java, ecj, antlr4, fop and
 # libsunflow-java.
 set -euo pipefail

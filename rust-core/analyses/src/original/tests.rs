@@ -7,10 +7,10 @@ use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Thread
 use super::*;
 use crate::testing::{BRANCHY, bytecode, enter, enter_as, leave, leave_as, method, methods, pass};
 
-/// `BRANCHY` with a call of m1 before each block; that of the last block is behind the code, and
-/// an exception handler that throws again.
-/// `invokestatic; iload_0; ifeq 17; invokestatic; iconst_1; goto 21;
-/// invokestatic(17); iconst_0(20); goto 25(21); athrow(24); invokestatic(25); goto 31; ireturn(31)`.
+/// `BRANCHY` with a call of m1 before each block, the last one after the code, and with a handler
+/// that throws again:
+/// `invokestatic; iload_0; ifeq 17; invokestatic; iconst_1; goto 21; nop; nop; nop;`
+/// `invokestatic(17); iconst_0(20); goto 25(21); athrow(24); invokestatic(25); goto 31; ireturn`.
 const CHANGED: &[u8] = &[
     184, 0, 1, 26, 153, 0, 13, 184, 0, 1, 4, 167, 0, 10, 0, 0, 0, 184, 0, 1, 3, 167, 0, 4, 191, 184, 0, 1,
     167, 0, 3, 172,
