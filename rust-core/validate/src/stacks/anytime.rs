@@ -357,7 +357,7 @@ impl<'a> AnytimeJudge<'a> {
             {
                 expected.unpredictable = Some((Detail::Incomplete, Vec::new()));
             }
-            CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, .. } => {
+            CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, .. } if !self.is_refused(pause.at) => {
                 expected.unpredictable = removed(Vec::new());
             }
             CodeBody::Blob { .. } | CodeBody::Codelet => {}
