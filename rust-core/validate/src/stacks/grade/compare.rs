@@ -157,7 +157,7 @@ impl MethodShares<'_> {
         let weights = if total { &self.weights.total } else { &self.weights.own };
         parts(weights.iter().map(|(name, n)| (*name, *n)))
     }
-    fn exact(&self, total: bool, of: fn(&Cost) -> u64) -> ByMethod {
+    fn exact(&self, total: bool, of: Measure) -> ByMethod {
         let costs = if total { &self.truth.total } else { &self.truth.own };
         parts((0..).zip(costs.iter().map(of)))
     }
@@ -215,7 +215,10 @@ impl MethodShares<'_> {
     }
 }
 
+/// A measure of what a method cost.
+type Measure = fn(&Cost) -> u64;
+
 /// The measures of the truth, by name.
-fn measures() -> [(&'static str, fn(&Cost) -> u64); 2] {
+fn measures() -> [(&'static str, Measure); 2] {
     [("bytecodes", |cost| cost.bytecodes), ("time", |cost| cost.ticks)]
 }

@@ -115,11 +115,10 @@ impl<T> Default for JfrTable<T> {
 impl<T: Clone + Eq + std::hash::Hash> JfrTable<T> {
     fn number(&mut self, one: T) -> u32 {
         let next = self.all.len() as u32;
-        let number = *self.numbers.entry(one).or_insert_with_key(|one| {
+        *self.numbers.entry(one).or_insert_with_key(|one| {
             self.all.push(one.clone());
             next
-        });
-        number
+        })
     }
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.all.iter()
