@@ -211,12 +211,12 @@ fn what_the_flow_does_not_exclude_is_not_judged() {
         report.not_judged[0].why
     };
     let lossy = [&flow()[..6], &[gap(false)], &flow()[6..]].concat();
-    assert_eq!(why(&[impossible.clone()], &lossy), "the thread's flow has a gap");
+    assert_eq!(why(std::slice::from_ref(&impossible), &lossy), "the thread's flow has a gap");
     let equal = sample(15, &[interpreted(G, 1), interpreted(F, 2)]);
     assert_eq!(verdict(&judged(&[equal], 1.0, &lossy)), JfrVerdict::Equal, "what is there is there");
     let found = [enter_as(0, Entry::Found), bytecode(0, 2)];
-    assert_eq!(why(&[impossible.clone()], &found), "a frame is older than the trace");
-    assert_eq!(why(&[impossible.clone()], &[bytecode(0, 2)]), "a frame is older than the trace");
+    assert_eq!(why(std::slice::from_ref(&impossible), &found), "a frame is older than the trace");
+    assert_eq!(why(std::slice::from_ref(&impossible), &[bytecode(0, 2)]), "a frame is older than the trace");
     let unresolved = Event::decoded(EventKind::Unresolved {
         method: MethodId(0),
         from: Some(Bci(2)),
@@ -228,7 +228,7 @@ fn what_the_flow_does_not_exclude_is_not_judged() {
     let inlined = sample(15, &[frame(ABS, 1, "Inlined"), frame(F, 2, "JIT compiled")]);
     let hidden = "compiled code may have had it in bytecodes that are not resolved";
     assert_eq!(why(&[inlined], &flow), hidden);
-    assert_eq!(verdict(&judged(&[impossible.clone()], 1.0, &flow)), JfrVerdict::Impossible);
+    assert_eq!(verdict(&judged(std::slice::from_ref(&impossible), 1.0, &flow)), JfrVerdict::Impossible);
     let mut other = impossible;
     other["values"]["sampledThread"]["osThreadId"] = 8.into();
     assert_eq!(why(&[other], &flow), "the capture has no flow of the thread");

@@ -65,8 +65,8 @@ fn what_jfr_does_not_print_is_refused_with_its_place() {
         (json!({"recording": {}}).to_string(), "missing field `events`"),
         (json!({"recording": {"events": 7}}).to_string(), "an array of events"),
         (recording(&[json!({"type": 7, "values": {}})]), "invalid type"),
-        (recording(&[good.clone()])[..200].to_owned(), "EOF while parsing"),
-        (recording(&[good.clone()]) + "}", "trailing characters"),
+        (recording(std::slice::from_ref(&good))[..200].to_owned(), "EOF while parsing"),
+        (recording(std::slice::from_ref(&good)) + "}", "trailing characters"),
         (
             with("/values/startTime", json!("yesterday")),
             "event 2 of JFR is malformed: startTime is \"yesterday\"",
