@@ -182,7 +182,7 @@ pub(crate) struct StacksArgs {
     /// How far from JFR's time of a stack the thread may have had it, on either side
     #[arg(long, value_name = "MS", default_value_t = 20.0, conflicts_with_all = ["log", "grade"])]
     pub(crate) window: f64,
-    /// The command `jfr` of a JDK, or that JDK; default: of $JAVA_HOME, else of the java on the PATH
+    /// The command `jfr` of a JDK, or that JDK; default: of $JAVA_HOME, else beside java on PATH
     #[arg(long, value_name = "PATH", conflicts_with = "log")]
     pub(crate) jfr_tool: Option<PathBuf>,
     /// The part of an interface's stacks, or of a profile, that may be broken, between 0 and 1

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use jportal::analyses::names::Naming;
 use jportal::analyses::tree::{Options, TreeAnalysis};
-use jportal::validate::stacks::grade::{GradeLimits, GradeReport, Profile};
+use jportal::validate::stacks::grade::{GradeLimits, GradeReport, StackProfile};
 use jportal::validate::stacks::jfr::{JFR_EVENTS, JfrAnalysis, JfrOptions, JfrSamples, WallClock};
 
 use crate::args::StacksArgs;
@@ -67,8 +67,8 @@ pub(crate) fn grade(args: &StacksArgs, file: &Path) -> Result<CommandOutcome> {
         bail!("--thread has no effect on --grade: profiles are of all threads");
     }
     let profile = match read(args, file)? {
-        Some(Input::Jfr(samples)) => Profile::of_jfr(&samples),
-        Some(Input::Collapsed(file)) => Profile::read_collapsed(file),
+        Some(Input::Jfr(samples)) => StackProfile::of_jfr(&samples),
+        Some(Input::Collapsed(file)) => StackProfile::read_collapsed(file),
         None => bail!("{} is empty", file.display()),
     };
     let profile = profile.with_context(|| format!("{}", file.display()))?;

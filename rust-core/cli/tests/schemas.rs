@@ -736,7 +736,7 @@ fn rows_of_stacks_fit() {
 #[test]
 fn rows_of_jfr_and_of_grades_fit() {
     use jportal::analyses::tree::{Options, TreeAnalysis};
-    use jportal::validate::stacks::grade::{GradeLimits, GradeReport, Profile};
+    use jportal::validate::stacks::grade::{GradeLimits, GradeReport, StackProfile};
     use jportal::validate::stacks::jfr::{JfrAnalysis, JfrOptions, JfrSamples, WallClock};
     let caller = methods().get(MethodId(0)).unwrap().clone();
     let frame = |class: &str, bci: u16, kind: &str| {
@@ -772,7 +772,7 @@ fn rows_of_jfr_and_of_grades_fit() {
     let mut analysis =
         TreeAnalysis::new(methods(), Arc::default(), Options { merged: true, ..Options::default() });
     feed(&mut analysis, 7, &flow);
-    let (profile, tree) = (Profile::of_jfr(&samples()).unwrap(), analysis.tree().unwrap());
+    let (profile, tree) = (StackProfile::of_jfr(&samples()).unwrap(), analysis.tree().unwrap());
     let report = GradeReport::new(&profile, &tree, &methods(), GradeLimits { calls: 9 });
     let value = written("grade", &report);
     assert!(len(&value["calls"]) == 1 && len(&value["unknown"]) == 1, "{value}");

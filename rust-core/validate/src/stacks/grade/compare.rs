@@ -7,7 +7,7 @@ use jportal_analyses::tree::CallTree;
 use jportal_bytecode::MethodTable;
 
 use super::names::{FrameSort, names_of};
-use super::profile::Profile;
+use super::profile::StackProfile;
 use super::report::{
     GradeReport, GradedCall, GradedMethod, LikenessRow, MethodShare, ProfileFigures, StackShares,
     UnknownMethod,
@@ -33,7 +33,7 @@ struct Weights {
 
 impl GradeReport {
     /// Compares `profile` with the tree of the same run. `methods`: those of the capture.
-    pub fn new(profile: &Profile, tree: &CallTree, methods: &MethodTable, limits: GradeLimits) -> Self {
+    pub fn new(profile: &StackProfile, tree: &CallTree, methods: &MethodTable, limits: GradeLimits) -> Self {
         let mut names = NameNumbers::default();
         let truth = NameTree::new(tree, &mut names);
         let captured = names_of(methods);
@@ -88,7 +88,7 @@ impl GradeReport {
         }
         let graded = figures.weight - figures.without_java;
         stacks.mean_prefix = if graded == 0 { 0.0 } else { covered / graded as f64 };
-        let shares = Shares { names: &names, truth: &truth, weights: &weights };
+        let shares = MethodShares { names: &names, truth: &truth, weights: &weights };
         let mut never: Vec<GradedCall> = calls
             .iter()
             .map(|((caller, callee), weight)| GradedCall {
@@ -129,13 +129,13 @@ impl GradeReport {
 }
 
 /// What is compared by method.
-struct Shares<'a> {
+struct MethodShares<'a> {
     names: &'a NameNumbers,
     truth: &'a NameTree,
     weights: &'a Weights,
 }
 
-/// Shares by method, of one measure.
+/// MethodShares by method, of one measure.
 type ByMethod = HashMap<u32, f64>;
 
 /// Each part of the sum of all. Empty if the sum is 0.
@@ -152,12 +152,12 @@ fn top(all: &ByMethod, names: &NameNumbers) -> Vec<u32> {
     ranked.into_iter().take(TOP).map(|(name, _)| name).collect()
 }
 
-impl Shares<'_> {
+impl MethodShares<'_> {
     fn profile(&self, total: bool) -> ByMethod {
         let weights = if total { &self.weights.total } else { &self.weights.own };
         parts(weights.iter().map(|(name, n)| (*name, *n)))
     }
-    fn exact(&self, total: bool, of: fn(&Cost) -> u64) -> ByMethod {
+    fn exact(&self, total: bool, of: Measure) -> ByMethod {
         let costs = if total { &self.truth.total } else { &self.truth.own };
         parts((0..).zip(costs.iter().map(of)))
     }
@@ -215,10 +215,10 @@ impl Shares<'_> {
     }
 }
 
-/// The name of a measure, and what it is of a cost.
-type Measure = (&'static str, fn(&Cost) -> u64);
+/// A measure of what a method cost.
+type Measure = fn(&Cost) -> u64;
 
-/// The measures of the truth.
-fn measures() -> [Measure; 2] {
+/// The measures of the truth, by name.
+fn measures() -> [(&'static str, Measure); 2] {
     [("bytecodes", |cost| cost.bytecodes), ("time", |cost| cost.ticks)]
 }

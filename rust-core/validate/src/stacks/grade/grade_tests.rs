@@ -7,7 +7,7 @@ use jportal_flow::testing::thread;
 use jportal_flow::{Analysis, Entry, Event, EventKind};
 use jportal_units::Tsc;
 
-use super::{GradeLimits, GradeReport, Profile, ProfileError};
+use super::{GradeLimits, GradeReport, ProfileError, StackProfile};
 use crate::stacks::jfr::JfrSamples;
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, methods};
 
@@ -47,8 +47,8 @@ fn tree(flow: &[Event], timed: bool) -> CallTree {
     analysis.tree().unwrap()
 }
 
-fn collapsed(text: &str) -> Profile {
-    Profile::read_collapsed(text.as_bytes()).unwrap()
+fn collapsed(text: &str) -> StackProfile {
+    StackProfile::read_collapsed(text.as_bytes()).unwrap()
 }
 
 fn graded(text: &str) -> GradeReport {
@@ -72,7 +72,7 @@ fn the_exact_profile_is_its_own_overlap() {
 
 #[test]
 fn overlap_is_the_sum_of_the_smaller_shares() {
-    // Profile: f 1/2, abs 1/2. Truth: f 2/10, g 5/10, abs 2/10, h 1/10.
+    // StackProfile: f 1/2, abs 1/2. Truth: f 2/10, g 5/10, abs 2/10, h 1/10.
     let report = graded("a.B.f 1\na.B.f;a.B.g;java.lang.Math.abs 1\n");
     assert!((report.likeness[0].overlap - 0.4).abs() < 1e-9, "{:?}", report.likeness);
     // Total of the profile: f 2, g 1, abs 1 of 4. Truth: f 9, g 7, abs 2, h 1 of 19.
@@ -159,13 +159,13 @@ fn a_tree_that_is_not_exact_proves_nothing() {
 #[test]
 fn lines_that_are_no_stacks_are_refused() {
     for (text, line) in [("a;b 1\nx\n", 2), ("a;b x\n", 1), ("\n\n 7\n", 3), ("a -1\n", 1), ("a 1.5\n", 1)] {
-        let error = Profile::read_collapsed(text.as_bytes()).unwrap_err();
+        let error = StackProfile::read_collapsed(text.as_bytes()).unwrap_err();
         assert!(matches!(&error, ProfileError::Line { line: n, .. } if *n == line), "{text:?}: {error}");
     }
     for text in ["", "\n \n"] {
-        assert!(matches!(Profile::read_collapsed(text.as_bytes()), Err(ProfileError::Empty)));
+        assert!(matches!(StackProfile::read_collapsed(text.as_bytes()), Err(ProfileError::Empty)));
     }
-    let odd = Profile::read_collapsed(&b"a;\xff\xfe 2\r\n[main tid=1] 3"[..]).unwrap();
+    let odd = StackProfile::read_collapsed(&b"a;\xff\xfe 2\r\n[main tid=1] 3"[..]).unwrap();
     assert_eq!(odd.stacks.iter().map(|s| s.weight).collect::<Vec<_>>(), [2, 3]);
 }
 
@@ -178,13 +178,13 @@ fn samples_of_jfr_are_a_profile() {
     let inner = [frame(("java/lang/Math", "abs", "(I)I"), 1, "Inlined"), frames[0].clone()];
     let events = [of(false, &frames), of(false, &frames), of(true, &inner), of(false, &inner)];
     let samples = JfrSamples::read(recording(&events).as_bytes()).unwrap();
-    let profile = Profile::of_jfr(&samples).unwrap();
+    let profile = StackProfile::of_jfr(&samples).unwrap();
     let report = GradeReport::new(&profile, &tree(&flow(), false), &methods(), GradeLimits { calls: 9 });
     assert_eq!((report.profile.weight, report.profile.stacks), (4, 3));
     assert_eq!((report.stacks.whole, report.stacks.nothing), (3, 1), "a truncated stack begins anywhere");
     assert!(report.calls.is_empty(), "{:?}", report.calls);
     let none = JfrSamples::read(recording(&[]).as_bytes()).unwrap();
-    assert!(matches!(Profile::of_jfr(&none), Err(ProfileError::Empty)));
+    assert!(matches!(StackProfile::of_jfr(&none), Err(ProfileError::Empty)));
 }
 
 #[test]

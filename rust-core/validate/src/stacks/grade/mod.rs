@@ -2,7 +2,7 @@
 
 //! Grades the profile of a profiler by the exact call tree of the same run.
 //!
-//! A [`Profile`] has stacks with weights, and no times. [`GradeReport`] says which of them the
+//! A [`StackProfile`] has stacks with weights, and no times. [`GradeReport`] says which of them the
 //! tree has, which calls in them never happened, and how much the profile and the tree have in
 //! common.
 
@@ -15,7 +15,7 @@ mod report;
 mod tree;
 
 pub use compare::GradeLimits;
-pub use profile::{Profile, ProfileError};
+pub use profile::{ProfileError, StackProfile};
 pub use report::{
     GradeReport, GradedCall, GradedMethod, LikenessRow, MethodShare, ProfileFigures, StackShares,
     UnknownMethod,

@@ -41,14 +41,14 @@ pub(super) struct ProfileStack {
 
 /// Stacks with weights, as a profiler wrote them.
 #[derive(Debug)]
-pub struct Profile {
+pub struct StackProfile {
     pub(super) format: &'static str,
     pub(super) names: Vec<FrameName>,
     numbers: HashMap<Box<str>, u32>,
     pub(super) stacks: Vec<ProfileStack>,
 }
 
-impl Profile {
+impl StackProfile {
     const fn new(format: &'static str, numbers: HashMap<Box<str>, u32>) -> Self {
         Self { format, names: Vec::new(), numbers, stacks: Vec::new() }
     }

@@ -111,9 +111,7 @@ impl NameTree {
         let mut below: Vec<Cost> =
             tree.nodes.iter().map(|n| Cost { bytecodes: n.bytecodes.total(), ticks: n.ticks }).collect();
         for (at, (_, name)) in nodes.iter().enumerate() {
-            if let Some(name) = name {
-                self.own[*name as usize].add(below[at]);
-            }
+            name.iter().for_each(|n| self.own[*n as usize].add(below[at]));
         }
         // Parents have smaller numbers.
         for at in (0..tree.nodes.len()).rev() {

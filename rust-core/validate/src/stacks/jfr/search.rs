@@ -132,7 +132,7 @@ impl Sightings {
 
 /// One stack, with the bytecodes at which samples have the top frame.
 #[derive(Debug, Default)]
-struct Target {
+struct StackTarget {
     any: Sightings,
     by_bci: Vec<(u16, Sightings)>,
 }
@@ -149,7 +149,7 @@ pub(super) struct Nearest {
 /// The stacks of a thread's samples, found while the flow is followed.
 #[derive(Debug, Default)]
 pub(super) struct StackSearch {
-    targets: Vec<Target>,
+    targets: Vec<StackTarget>,
     by_hash: HashMap<u64, usize>,
     /// Numbers of frames of the truncated samples.
     cuts: Vec<usize>,
@@ -183,9 +183,9 @@ impl StackSearch {
             let next = search.targets.len();
             let target = *search.by_hash.entry(hash).or_insert(next);
             if target == next {
-                search.targets.push(Target::default());
+                search.targets.push(StackTarget::default());
             }
-            let Target { any, by_bci } = &mut search.targets[target];
+            let StackTarget { any, by_bci } = &mut search.targets[target];
             any.wanted.push((time, n));
             let Some(frame) = sample.frames.first().filter(|f| f.kind != JfrFrameType::Native) else {
                 continue;
@@ -199,7 +199,7 @@ impl StackSearch {
         search
     }
     fn note(&mut self, target: usize, at: usize) {
-        let Target { any, by_bci } = &mut self.targets[target];
+        let StackTarget { any, by_bci } = &mut self.targets[target];
         let sightings = if at == ANY { any } else { &mut by_bci[at].1 };
         if sightings.noted != self.step {
             sightings.noted = self.step;
@@ -243,7 +243,7 @@ impl StackSearch {
     /// It is `now`. What the top frame began last is `bci`.
     pub(super) fn at(&mut self, now: u64, bci: Option<u16>) {
         for (target, at) in self.noted.drain(..) {
-            let Target { any, by_bci } = &mut self.targets[target];
+            let StackTarget { any, by_bci } = &mut self.targets[target];
             let sightings = if at == ANY { any } else { &mut by_bci[at].1 };
             sightings.seen(self.since, now);
         }
