@@ -50,8 +50,8 @@
 import java.util.zip.CRC32;
 
 /**
- * Native methods that are intrinsic to the interpreter: where the processor lacks what the intrinsic
- * needs, their entry is that of any native method (`java_util_zip_CRC32_updateBytes`).
+ * Native methods that are intrinsic to the interpreter: where the processor lacks what the
+ * intrinsic needs, their entry is that of any native method (`java_util_zip_CRC32_updateBytes`).
  *
  * <p>Expected: the method is the innermost frame, and native. None is broken.
  */

@@ -50,7 +50,8 @@
  * @run driver/timeout=2400 jportal.test.Stacks tiered Deoptimisation 4 30
  */
 
-// @stacks all: in Deoptimisation$Generation.inner >= 20, in Deoptimisation$GenerationShape.area >= 20
+// @stacks all: in Deoptimisation$Generation.inner >= 20
+// @stacks all: in Deoptimisation$GenerationShape.area >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
 import java.io.IOException;

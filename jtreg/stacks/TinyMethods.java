@@ -61,7 +61,8 @@
  * Methods of which most instructions build and remove the frame.
  *
  * <p>Expected: taken in place, each stack has its callers. Taken at any moment, a frame that is
- * being built or removed may lack, as docs/stacks.md says (`not-entered`, `removed`). None is broken.
+ * being built or removed may lack, as docs/stacks.md says (`not-entered`, `removed`). None is
+ * broken.
  */
 public class TinyMethods {
     private int field = 3;

@@ -437,8 +437,7 @@ fn in_compiled_code() {
     }
 }
 
-/// Calls and bytecodes below a method of `Hello`, its own included: of the node of that name that is
-/// entered first.
+/// Calls and bytecodes below a method of `Hello`, its own included: of the first node of that name.
 fn below(tree: &Value, method: &str) -> (u64, u64) {
     let nodes = tree["nodes"].as_array().expect("nodes");
     let top = nodes.iter().position(|n| n["method"].as_str().is_some_and(|m| m.starts_with(method)));

@@ -28,13 +28,14 @@ import java.util.regex.Pattern;
 
 /**
  * Records a test of {@code jtreg/stacks} with the stacks agent, and judges the stacks by the flow.
- * The program is recorded twice: with probes, in which GetStackTrace, AsyncGetCallTrace, StackWalker
- * and Throwable take stacks in place; and without, while signals and another thread take stacks at
- * any moment. {@code docs/validate-c2.md} has the grammar of the test's expectations.
+ * The program is recorded twice: with probes, in which GetStackTrace, AsyncGetCallTrace,
+ * StackWalker and Throwable take stacks in place; and without, while signals and another thread
+ * take stacks at any moment. {@code docs/validate-c2.md} has the grammar of the test's
+ * expectations.
  *
- * <p>Arguments: the mode ({@code interpreter}, {@code c1}, {@code c2} or {@code tiered}), the test's
- * class, its rounds in the first and in the second recording (0: there is none), further options of
- * the agent ({@code agent:max-depth=2048}) and of the VM.
+ * <p>Arguments: the mode ({@code interpreter}, {@code c1}, {@code c2} or {@code tiered}), the
+ * test's class, its rounds in the first and in the second recording (0: there is none), further
+ * options of the agent ({@code agent:max-depth=2048}) and of the VM.
  */
 public final class Stacks {
     /** Interpreted code takes some ten times as long. */
@@ -94,7 +95,8 @@ public final class Stacks {
         Path library = agentLibrary();
         String oracle = "-javaagent:" + Vm.root().resolve("build/oracle/jportal-oracle.jar") + "=out=";
         Program program = program(rounds);
-        // The agent instruments the classes in a run that is not recorded: its work is no part of the test.
+        // The agent instruments the classes in a run that is not recorded, because its work is no
+        // part of the test.
         List<String> untraced = program.words(List.of(oracle + directory.resolve("unused") + ",save=" + prepared));
         Vm.java(directory, untraced.toArray(String[]::new)).exits(0);
         List<String> with = List.of("-agentpath:" + library + "=" + agentOptions("gst,asgct,walker,throwable,check=0.02"),

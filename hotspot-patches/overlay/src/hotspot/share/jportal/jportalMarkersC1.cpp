@@ -370,7 +370,8 @@ void JPortalC1::put_branch(int index, const u1* code) {
   }
 }
 
-// Checks the markers of the final LIR. Exceptions are not followed: C1 dispatches them in the runtime.
+// Checks the markers of the final LIR. Exceptions are not followed: C1 dispatches them in the
+// runtime.
 void JPortalC1::verify(int compile_id) const {
   ResourceMark rm;
   JPortalMarkersVerifier verifier(_table, "C1", compile_id);

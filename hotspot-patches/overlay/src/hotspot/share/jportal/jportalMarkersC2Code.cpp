@@ -402,7 +402,7 @@ void JPortalC2::verify(PhaseCFG* cfg) const {
   for (uint i = 0; i < cfg->number_of_blocks(); i++) {
     Block* block = cfg->get_block(i);
     const Code& c = _code->at(block->_pre_order);
-    // The root has the inline-cache check, before the frame exists, with a copy of the entry's path.
+    // The root has the inline-cache check before the frame exists, and a copy of the entry's path.
     if (block == cfg->get_root_block()) continue;
     if (block->is_connector() || c.end == c.start) continue;   // part of the ways that lead to it
     while (edge < _table->edge_count() && _table->edge_at(edge).from < (u4)c.start) edge++;
