@@ -12,7 +12,7 @@ use jportal_tests::figures::figure;
 use jportal_tests::place;
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
 use jportal_tests::scratch::Scratch;
-use jportal_tests::skip;
+use jportal_tests::{programs, skip};
 
 use crate::counted::{ALL, Counts, Skipped, differences, list, sum, table, text};
 
@@ -87,4 +87,14 @@ fn e5() {
         let free_memory = "java.lang.Runtime.freeMemory()J by Nat.main([Ljava/lang/String;)V";
         assert_eq!(calls, Counts::from([(free_memory.to_owned(), 5)]));
     }
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn h2() {
+    let program = programs::by_name("h2").expect("a program of that name").with_small(&["5"]);
+    if let Some(missing) = program.missing() {
+        return skip::skip("natives of h2", &missing);
+    }
+    check("h2", |place| program.command(&place.root, &place.programs, programs::Size::Small), 10);
 }

@@ -306,6 +306,14 @@ impl Comparer<'_> {
     }
 }
 
+/// Whether a method of JDK 17 has the annotation `@Hidden`, which a capture does not have. Of the
+/// package `java.lang.invoke` all methods count: its others are not seen below those that have it.
+fn is_annotated_hidden(class: &str, name: &str) -> bool {
+    let privileged = ["executePrivileged", "ensureMaterializedForStackWalk", "wrapException"];
+    class.starts_with("java/lang/invoke/")
+        || (class == "java/security/AccessController" && privileged.contains(&name))
+}
+
 /// Leaves out what the interface does not show, in both stacks.
 pub(crate) fn normalise(
     names: &MethodNames,
@@ -316,14 +324,13 @@ pub(crate) fn normalise(
     if taken.api != StackApi::Throwable {
         return;
     }
-    // Throwable leaves out methods of hidden classes, and those with the annotation @Hidden, which
-    // the capture does not have. They are all in this package.
-    let is_handle = |class: &str| class.starts_with("java/lang/invoke/");
-    taken.frames.retain(|f| names.logged(f.method).is_none_or(|m| !is_handle(&m.class)));
+    // Throwable leaves out methods of hidden classes, too (`java_lang_Throwable::fill_in_stack_trace`).
+    taken.frames.retain(|f| names.logged(f.method).is_none_or(|m| !is_annotated_hidden(&m.class, &m.name)));
     truth.retain(|f| {
         let method = methods.get(f.method);
         let class = method.and_then(|m| methods.classes().get(m.class));
-        !method.is_some_and(|m| is_handle(&m.class_name)) && !class.is_some_and(|c| c.hidden)
+        !method.is_some_and(|m| is_annotated_hidden(&m.class_name, &m.name))
+            && !class.is_some_and(|c| c.hidden)
     });
 }
 

@@ -210,10 +210,15 @@ fn a_throwable_has_no_hidden_frames_and_no_descriptors() {
         ..table.get(MethodId(0)).unwrap().clone()
     };
     let hidden = Method { class_name: "a/B$$Lambda+0x1".into(), class: 9, ..handle.clone() };
-    let (handle, hidden) = (table.push(handle), table.push(hidden));
+    let privileged = Method {
+        class_name: "java/security/AccessController".into(),
+        name: "executePrivileged".into(),
+        ..handle.clone()
+    };
+    let (handle, hidden, privileged) = (table.push(handle), table.push(hidden), table.push(privileged));
     let class = Class { number: 9, name: "a/B$$Lambda+0x1".into(), hidden: true, ..Class::default() };
     table.set_classes([class].into_iter().collect());
-    let between = [hidden, handle].map(|m| [enter(m.0), bytecode(m.0, 2)]).concat();
+    let between = [hidden, handle, privileged].map(|m| [enter(m.0), bytecode(m.0, 2)]).concat();
     let flow = [&flow()[..2], &between, &flow()[2..]].concat();
     let given = [HIT, (0x53, 6), (0x50, 2)];
     let named = format!("{METHODS}53\ta/C\t0\th\t\n50\ta/B\t0\tf\t\n");
