@@ -324,7 +324,7 @@ pub(crate) fn normalise(
     if taken.api != StackApi::Throwable {
         return;
     }
-    // Throwable leaves out methods of hidden classes, too (`java_lang_Throwable::fill_in_stack_trace`).
+    // Throwable leaves out methods of hidden classes, too.
     taken.frames.retain(|f| names.logged(f.method).is_none_or(|m| !is_annotated_hidden(&m.class, &m.name)));
     truth.retain(|f| {
         let method = methods.get(f.method);
