@@ -54,9 +54,9 @@
 // @stacks all: in Deoptimisation$GenerationShape.area >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
-import java.io.IOException;
-import java.io.InputStream;
 import java.util.function.IntUnaryOperator;
+
+import jportal.test.OwnLoader;
 
 /**
  * Compiled code that is given up, anew in each round, because each round has new classes. A branch
@@ -68,30 +68,6 @@ import java.util.function.IntUnaryOperator;
  */
 public class Deoptimisation {
     private static final int CALLS = 1200;
-
-    /** Defines the nested classes anew. */
-    static final class Fresh extends ClassLoader {
-        Fresh() {
-            super(Deoptimisation.class.getClassLoader());
-        }
-
-        @Override
-        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            if (!name.startsWith("Deoptimisation$Generation")) {
-                return super.loadClass(name, resolve);
-            }
-            Class<?> known = findLoadedClass(name);
-            if (known != null) {
-                return known;
-            }
-            try (InputStream in = getResourceAsStream(name + ".class")) {
-                byte[] bytes = in.readAllBytes();
-                return defineClass(name, bytes, 0, bytes.length);
-            } catch (IOException e) {
-                throw new ClassNotFoundException(name, e);
-            }
-        }
-    }
 
     static class GenerationShape {
         int area(int n) {
@@ -149,7 +125,8 @@ public class Deoptimisation {
         int rounds = Integer.parseInt(args[0]);
         int sum = 0;
         for (int i = 0; i < rounds; i++) {
-            Class<?> generation = Class.forName("Deoptimisation$Generation", true, new Fresh());
+            ClassLoader loader = new OwnLoader(Deoptimisation.class.getClassLoader(), "Deoptimisation$Generation");
+            Class<?> generation = Class.forName("Deoptimisation$Generation", true, loader);
             sum += ((IntUnaryOperator) generation.getConstructor().newInstance()).applyAsInt(CALLS);
         }
         System.out.println(sum);

@@ -49,9 +49,9 @@
 // @stacks all: in Loaders$Worker.work >= 20, in Loaders$Worker.leaf >= 5
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
-import java.io.IOException;
-import java.io.InputStream;
 import java.util.function.IntBinaryOperator;
+
+import jportal.test.OwnLoader;
 
 /**
  * A class that several loaders define from the same bytes. Their methods call each other.
@@ -60,30 +60,6 @@ import java.util.function.IntBinaryOperator;
  * name do not share a method id. None is broken.
  */
 public class Loaders {
-    /** Defines the worker itself. */
-    static final class Own extends ClassLoader {
-        Own() {
-            super(Loaders.class.getClassLoader());
-        }
-
-        @Override
-        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            if (!name.equals("Loaders$Worker")) {
-                return super.loadClass(name, resolve);
-            }
-            Class<?> known = findLoadedClass(name);
-            if (known != null) {
-                return known;
-            }
-            try (InputStream in = getResourceAsStream(name + ".class")) {
-                byte[] bytes = in.readAllBytes();
-                return defineClass(name, bytes, 0, bytes.length);
-            } catch (IOException e) {
-                throw new ClassNotFoundException(name, e);
-            }
-        }
-    }
-
     public static final class Worker implements IntBinaryOperator {
         private final IntBinaryOperator next;
 
@@ -109,7 +85,8 @@ public class Loaders {
         int rounds = Integer.parseInt(args[0]);
         IntBinaryOperator chain = null;
         for (int i = 0; i < 5; i++) {
-            Class<?> worker = Class.forName("Loaders$Worker", true, new Own());
+            ClassLoader loader = new OwnLoader(Loaders.class.getClassLoader(), "Loaders$Worker");
+            Class<?> worker = Class.forName("Loaders$Worker", true, loader);
             chain = (IntBinaryOperator) worker.getConstructor(IntBinaryOperator.class).newInstance(chain);
         }
         int sum = 0;

@@ -49,9 +49,9 @@
 // @stacks all: in Unloaded$Worker.work >= 20, in Unloaded.use >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
-import java.io.IOException;
-import java.io.InputStream;
 import java.util.function.IntUnaryOperator;
+
+import jportal.test.OwnLoader;
 
 /**
  * Classes that are defined, used until they are compiled, dropped and unloaded, again and again.
@@ -61,30 +61,6 @@ import java.util.function.IntUnaryOperator;
  */
 public class Unloaded {
     private static final int CALLS = 700;
-
-    /** Defines the worker itself. */
-    static final class Own extends ClassLoader {
-        Own() {
-            super(Unloaded.class.getClassLoader());
-        }
-
-        @Override
-        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            if (!name.equals("Unloaded$Worker")) {
-                return super.loadClass(name, resolve);
-            }
-            Class<?> known = findLoadedClass(name);
-            if (known != null) {
-                return known;
-            }
-            try (InputStream in = getResourceAsStream(name + ".class")) {
-                byte[] bytes = in.readAllBytes();
-                return defineClass(name, bytes, 0, bytes.length);
-            } catch (IOException e) {
-                throw new ClassNotFoundException(name, e);
-            }
-        }
-    }
 
     public static final class Worker implements IntUnaryOperator {
         static int leaf(int n) {
@@ -113,7 +89,8 @@ public class Unloaded {
         int rounds = Integer.parseInt(args[0]);
         int sum = 0;
         for (int i = 0; i < rounds; i++) {
-            Class<?> worker = Class.forName("Unloaded$Worker", true, new Own());
+            ClassLoader loader = new OwnLoader(Unloaded.class.getClassLoader(), "Unloaded$Worker");
+            Class<?> worker = Class.forName("Unloaded$Worker", true, loader);
             sum += use((IntUnaryOperator) worker.getConstructor().newInstance());
             if (i % 4 == 3) {
                 worker = null;
