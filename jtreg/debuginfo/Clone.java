@@ -67,7 +67,7 @@ public class Clone implements Cloneable {
     }
 
     static int texts(Object[] all, int n) {
-        Object[] copy = all.clone();s
+        Object[] copy = all.clone(); // @objects
         return leaf(copy.length) + (copy[n & 3] == null ? 1 : 2);
     }
 
