@@ -8,7 +8,8 @@ use jportal_bytecode::testing::BRANCHY;
 use jportal_bytecode::{InvokeRef, Method, MethodTable, testing};
 pub(crate) use jportal_flow::testing::*;
 use jportal_flow::{Entry, Event, EventKind, Tier};
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Address, Bci, CodeId, MethodId, Tid, Tsc};
+use jportal_vm_image::CodeSink;
 
 /// A static method `(I)I`.
 fn method(class: &str, name: &str, code: &[u8]) -> Method {
@@ -45,4 +46,13 @@ fn probed() -> Method {
 pub(crate) fn probe_call(bci: u16) -> [Event; 3] {
     let native = EventKind::Enter { method: MethodId(4), tier: Tier::Native, entry: Entry::Call };
     [bytecode(3, bci), Event::decoded(native), leave(4)]
+}
+
+/// Keeps no code.
+pub(crate) struct NoCode;
+
+impl CodeSink for NoCode {
+    fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }

@@ -11,18 +11,11 @@ use jportal_flow::{Cause, ThreadInfo};
 use jportal_reconstruct::{
     CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObservers, Unmarked,
 };
-use jportal_units::{Address, CodeId, MethodId, Tid, Tsc};
-use jportal_vm_image::{Builder, CodeSink, VmImage};
+use jportal_units::{CodeId, MethodId, Tid, Tsc};
+use jportal_vm_image::{Builder, VmImage};
 
 use super::*;
-
-struct NoCode;
-
-impl CodeSink for NoCode {
-    fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
-    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-}
+use crate::testing::NoCode;
 
 /// `loop`: 0 iload_0; 1 ifeq 14; 4 invokestatic f; 7 invokestatic g; 10 nop; 11 goto 0;
 /// 14 return.

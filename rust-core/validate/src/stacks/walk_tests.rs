@@ -11,7 +11,7 @@ use jportal_reconstruct::{
     LastRun, MachineFrame, Marked, Pause, PausedAt, PausedFrame, StateObserver, StateObservers,
 };
 use jportal_units::{Address, AddressRange, Bci, CodeId, MethodId, Tid, Tsc};
-use jportal_vm_image::{Builder, CodeSink, VmImage};
+use jportal_vm_image::{Builder, VmImage};
 
 use super::anytime::AnytimeJudge;
 use super::compare::StackVerdict;
@@ -19,14 +19,7 @@ use super::judge::{StacksAnalysis, StacksOptions};
 use super::log::{LoggedMethods, MAGIC, StackApi, StackLog};
 use super::moments::MomentFinder;
 use super::stacks_tests::{F, TID, header, sample_at};
-
-struct NoCode;
-
-impl CodeSink for NoCode {
-    fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
-    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-}
+use crate::testing::NoCode;
 
 const SAFEPOINT: CodeId = CodeId(0);
 const STUB: CodeId = CodeId(1);

@@ -16,7 +16,6 @@
  * accompanied this code).
  */
 
-
 #include "precompiled.hpp"
 #include "ci/ciExceptionHandler.hpp"
 #include "ci/ciMethod.hpp"

@@ -16,7 +16,6 @@
  * accompanied this code).
  */
 
-
 #ifndef SHARE_JPORTAL_JPORTALMARKERSVERIFY_HPP
 #define SHARE_JPORTAL_JPORTALMARKERSVERIFY_HPP
 
