@@ -70,8 +70,6 @@ pub trait CodeSink {
 pub enum Oddity {
     /// A method whose class was never described.
     UnknownClass(MethodPtr),
-    /// An entry stub of a method that was never described.
-    UnknownMethod(MethodPtr),
     /// The end or new name of a thread that never started.
     UnknownThread(u32),
     /// A record of a kind that this version does not know.
@@ -148,7 +146,10 @@ impl VmImage {
 #[derive(Debug, Default)]
 pub struct Builder {
     image: VmImage,
-    /// Entry stubs of methods that are linked but not described at this point, by `Method*`.
+    /// Entry stubs of methods that are linked but not described at this point, by `Method*`. What
+    /// is left at the end belongs to classes that were being linked when the recording or the dump
+    /// ended. None of their methods can have run; if one did, the flow enters a stub that
+    /// [`VmImage::stub_at`] does not know.
     unnamed_stubs: HashMap<u64, Vec<(Tsc, u64)>>,
     /// The last code installed at an address.
     at: HashMap<u64, CodeId>,
@@ -312,9 +313,6 @@ impl Builder {
     pub fn finish(mut self) -> VmImage {
         self.image.interpreter.finish();
         self.image.methods.finish(&self.image.threads);
-        for method in self.unnamed_stubs.keys() {
-            self.image.odd(Oddity::UnknownMethod(MethodPtr(*method)));
-        }
         self.image
     }
 }
@@ -396,6 +394,23 @@ mod tests {
             builder.record(Stamped { tsc: 1, record }, &mut seen);
         }
         assert_eq!(seen.calling_out, [CodeId(1)]);
+    }
+
+    #[test]
+    fn a_class_may_be_in_the_middle_of_its_linking_when_the_recording_ends() {
+        let mut builder = Builder::default();
+        let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut SinkNotes::default());
+        let stub =
+            |method, address| Record::MethodStub(schema::MethodStub { method, address, target: 0x8000 });
+        put(1, stub(7, 0x1000));
+        put(2, stub(8, 0x1008));
+        let class = schema::ClassDefined { klass: 5, name: Str::from("C"), ..Default::default() };
+        put(3, Record::ClassDefined(class));
+        put(4, Record::MethodDefined(schema::MethodDefined { method: 7, klass: 5, ..Default::default() }));
+        let image = builder.finish();
+        assert_eq!((image.oddity_count, &image.oddities[..]), (0, &[][..]));
+        assert!(image.stub_at(Address(0x1000), Tsc(1)).is_some());
+        assert_eq!(image.stub_at(Address(0x1008), Tsc(9)), None);
     }
 
     #[test]
