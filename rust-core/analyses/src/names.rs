@@ -52,6 +52,12 @@ impl Name {
     }
 }
 
+/// `class.name` of a method, without descriptor, and without what differs from run to run: all that
+/// most profilers know of it.
+pub(crate) fn class_and_name(m: &Method) -> String {
+    format!("{}.{}", stable(&m.class_name.replace('/', ".")), m.name)
+}
+
 /// ` [version 1 of 2]` if there are several versions, otherwise empty.
 pub(crate) fn version_text(version: Option<Version>) -> String {
     version.map_or_else(String::new, |v| format!(" [version {} of {}]", v.number, v.of))

@@ -20,8 +20,8 @@ pub(crate) use export::{
 };
 pub(crate) use replay::ReplayArgs;
 pub(crate) use report::{
-    BlocksArgs, CommonArgs, CoverageArgs, JitArgs, JitList, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs,
-    ReportCommand, ScopeArgs, SplitArgs, TopArgs,
+    BlocksArgs, CommonArgs, CoverageArgs, HotArgs, HotRankName, JitArgs, JitList, LatencyArgs, MetricsArgs,
+    NamingArgs, PathsArgs, ReportCommand, ScopeArgs, SplitArgs, TopArgs,
 };
 pub(crate) use tree::{TreeArgs, TreeReportArgs};
 
@@ -203,7 +203,8 @@ pub(crate) struct StacksInput {
     /// A recording of JFR of the same run, or what `jfr print --json` printed of it
     #[arg(long, value_name = "FILE")]
     pub(crate) jfr: Option<PathBuf>,
-    /// A profile of the same run, which is compared without times: collapsed stacks, or as --jfr
+    /// A profile of the same run, which is compared without times: collapsed stacks, a pprof
+    /// profile, or as --jfr
     #[arg(long, value_name = "FILE")]
     pub(crate) grade: Option<PathBuf>,
 }

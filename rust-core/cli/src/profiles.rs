@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal validate stacks --jfr` and `--grade`: what profilers wrote.
+//! What profilers wrote: `jportal validate stacks --jfr` and `--grade`, and `jportal report
+//! hot-methods --compare`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use jportal::analyses::names::Naming;
 use jportal::analyses::tree::{Options, TreeAnalysis};
+use jportal::export::profile::PprofStacks;
 use jportal::validate::stacks::grade::{GradeLimits, GradeReport, StackProfile};
 use jportal::validate::stacks::jfr::{JFR_EVENTS, JfrAnalysis, JfrOptions, JfrSamples, WallClock};
 
@@ -30,6 +32,9 @@ const RECORD: &str = "give java -XX:StartFlightRecording=filename=FILE,settings=
 /// The first bytes of a recording of JFR.
 const JFR_MAGIC: &[u8] = b"FLR\0";
 
+/// The first bytes of a pprof profile: it is compressed with gzip.
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
 /// Prints all frames that JFR stores: `-XX:FlightRecorderOptions=stackdepth` is at most that.
 const MOST_FRAMES: &str = "2048";
 
@@ -37,7 +42,7 @@ pub(crate) fn jfr(args: &StacksArgs, file: &Path) -> Result<CommandOutcome> {
     if !(args.window >= 0.0 && args.window.is_finite()) {
         bail!("--window {}: give a number of milliseconds", args.window);
     }
-    let Some(Input::Jfr(mut samples)) = read(args, file)? else {
+    let Some(Input::Jfr(mut samples)) = read(args.jfr_tool.as_deref(), file)? else {
         bail!("{}: neither a recording of JFR nor what `jfr print --json` printed", file.display());
     };
     let capture = decode::open(&args.decode.capture)?;
@@ -66,12 +71,7 @@ pub(crate) fn grade(args: &StacksArgs, file: &Path) -> Result<CommandOutcome> {
     if !args.decode.threads.is_empty() {
         bail!("--thread has no effect on --grade: profiles are of all threads");
     }
-    let profile = match read(args, file)? {
-        Some(Input::Jfr(samples)) => StackProfile::of_jfr(&samples),
-        Some(Input::Collapsed(file)) => StackProfile::read_collapsed(file),
-        None => bail!("{} is empty", file.display()),
-    };
-    let profile = profile.with_context(|| format!("{}", file.display()))?;
+    let profile = profile(args.jfr_tool.as_deref(), file)?;
     let subject = Subject::open(&args.decode.capture)?;
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = TreeAnalysis::new(methods, inlined, Options { merged: true, ..Options::default() })
@@ -97,15 +97,33 @@ const fn outcome(is_clean: bool) -> CommandOutcome {
 enum Input {
     Jfr(JfrSamples),
     Collapsed(BufReader<File>),
+    Pprof(BufReader<File>),
+}
+
+/// The profile in a file of any format.
+pub(crate) fn profile(jfr_tool: Option<&Path>, file: &Path) -> Result<StackProfile> {
+    let context = || format!("{}", file.display());
+    let profile = match read(jfr_tool, file)? {
+        Some(Input::Jfr(samples)) => StackProfile::of_jfr(&samples),
+        Some(Input::Collapsed(file)) => StackProfile::read_collapsed(file),
+        Some(Input::Pprof(file)) => {
+            let stacks = PprofStacks::read(file).with_context(context)?;
+            StackProfile::of_stacks("pprof", stacks.stacks())
+        }
+        None => bail!("{} is empty", file.display()),
+    };
+    profile.with_context(context)
 }
 
 /// Reads a file of JFR, and opens any other. `None`: it is empty.
-fn read(args: &StacksArgs, path: &Path) -> Result<Option<Input>> {
+fn read(jfr_tool: Option<&Path>, path: &Path) -> Result<Option<Input>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut file = BufReader::with_capacity(1 << 16, file);
     let begin = file.fill_buf().with_context(|| format!("cannot read {}", path.display()))?;
     let samples = if begin.starts_with(JFR_MAGIC) {
-        printed(args, path)?
+        printed(jfr_tool, path)?
+    } else if begin.starts_with(GZIP_MAGIC) {
+        return Ok(Some(Input::Pprof(file)));
     } else {
         match begin.iter().find(|b| !b.is_ascii_whitespace()) {
             None => return Ok(None),
@@ -121,8 +139,8 @@ fn read(args: &StacksArgs, path: &Path) -> Result<Option<Input>> {
 }
 
 /// Has the JDK's `jfr` print a recording, and reads that.
-fn printed(args: &StacksArgs, path: &Path) -> Result<JfrSamples> {
-    let tool = locate::jfr_tool(args.jfr_tool.as_deref())?;
+fn printed(jfr_tool: Option<&Path>, path: &Path) -> Result<JfrSamples> {
+    let tool = locate::jfr_tool(jfr_tool)?;
     let mut command = Command::new(&tool);
     command.args(["print", "--json", "--stack-depth", MOST_FRAMES, "--events", &JFR_EVENTS.join(",")]);
     command.arg(path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

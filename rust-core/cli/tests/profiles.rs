@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Tests what `jportal validate stacks` says of files of profilers that cannot be used.
+//! Tests what `jportal validate stacks` and `jportal report hot-methods` say of files of profilers.
 
 mod common;
 
@@ -61,4 +61,36 @@ fn the_cause_is_named_when_a_profile_cannot_be_read() {
     let out = jportal(&["validate", "stacks", "--json", "--grade", &good, &taken]);
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(json(&out)["impossible"], 1);
+}
+
+#[test]
+fn hot_methods_beside_profiles() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let [taken, good, bad, packed] = ["a.jportal", "good", "bad", "bad.pb.gz"].map(path);
+    capture(std::path::Path::new(&taken), true);
+    std::fs::write(&good, "main;a.B.f 3\nmain;a.B.f;a.B.g 1\n").unwrap();
+    std::fs::write(&bad, "no stack\n").unwrap();
+    std::fs::write(&packed, b"\x1f\x8b and more").unwrap();
+    let report = |options: &[&str]| jportal(&[&["report", "hot-methods"], options, &[&taken]].concat());
+    for (file, expected) in
+        [(&bad, "line 1 is no collapsed stack"), (&packed, "bad.pb.gz: cannot be unpacked")]
+    {
+        let out = report(&["--compare", file]);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(text.contains(expected) && out.status.code() == Some(2), "{text}");
+    }
+    let tool = report(&["--jfr-tool", "/bin/true"]);
+    assert!(String::from_utf8_lossy(&tool.stderr).contains("--compare"));
+    let both = format!("{good},{good}");
+    let value = json(&report(&["--by", "time", "--json", "--compare", &both]));
+    assert_eq!((&value["by"], value["comparisons"].as_array().map(Vec::len)), (&"time".into(), Some(2)));
+    let comparison = &value["comparisons"][1];
+    assert_eq!((&comparison["file"], &comparison["graded"]), (&good.as_str().into(), &4.into()));
+    // The capture has no flow, so there is nothing to be like.
+    assert_eq!(comparison["likeness"], serde_json::json!([]));
+    assert_eq!(comparison["methods"][0]["profile"], serde_json::json!({"share": 0.75, "rank": 1}));
+    let text = report(&["--compare", &good]).stdout;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("good: profile (collapsed): weight 4, 2 stacks"), "{text}");
 }

@@ -735,8 +735,10 @@ fn rows_of_stacks_fit() {
 
 #[test]
 fn rows_of_jfr_and_of_grades_fit() {
+    use jportal::analyses::execution::OnCore;
+    use jportal::analyses::hot::{HotAnalysis, HotRank};
     use jportal::analyses::tree::{Options, TreeAnalysis};
-    use jportal::validate::stacks::grade::{GradeLimits, GradeReport, StackProfile};
+    use jportal::validate::stacks::grade::{GradeLimits, GradeReport, RankingReport, StackProfile};
     use jportal::validate::stacks::jfr::{JfrAnalysis, JfrOptions, JfrSamples, WallClock};
     let caller = methods().get(MethodId(0)).unwrap().clone();
     let frame = |class: &str, bci: u16, kind: &str| {
@@ -777,6 +779,21 @@ fn rows_of_jfr_and_of_grades_fit() {
     let value = written("grade", &report);
     assert!(len(&value["calls"]) == 1 && len(&value["unknown"]) == 1, "{value}");
     assert!(len(&value["likeness"]) == 2 && len(&value["methods"]) == 2, "{value}");
+    let flow =
+        [&[Event::decoded(EventKind::Time(Tsc(0)))], &flow[..], &[Event::decoded(EventKind::Time(Tsc(9)))]];
+    let clock: OnCore = Arc::new(|_, t| t.get());
+    let mut analysis = HotAnalysis::new(methods(), Arc::default())
+        .ranked(HotRank::Inclusive, Arc::clone(&clock))
+        .beside_profiles(clock);
+    feed(&mut analysis, 7, &flow.concat());
+    let ranking = RankingReport::new(&profile, &analysis.named_costs(), &methods());
+    let mut value = serde_json::to_value(analysis.report(9, |_| true)).unwrap();
+    let mut comparison = serde_json::to_value(&ranking).unwrap();
+    comparison["file"] = json!("app.jfr");
+    value["comparisons"] = json!([comparison]);
+    let value = written("report-hot-methods", &value);
+    assert!(value["methods"][0]["ticks"] == 9 && value["time"]["steps"] == 1, "{value}");
+    assert!(len(&value["comparisons"][0]["likeness"]) == 3, "{value}");
 }
 
 #[test]

@@ -504,10 +504,43 @@ fn stacks_of_jfr_are_judged_and_profiles_are_graded() {
     let report = judged_profile(run, "--grade", &path("app.collapsed"), &[0]);
     let overlap = report["likeness"][0]["overlap"].as_f64().expect("a share");
     assert!(overlap > 0.999, "{}", report["likeness"]);
+    hot_methods_agree(&recording, &path);
     // With a call that never happens.
     let stack = "java.lang.Thread.run;Stacked.leaf;java.lang.Thread.run 1000000000\n";
     let exact = read(&path("app.collapsed"));
     std::fs::write(path("app.collapsed"), exact + stack).expect("the profile is written");
     let report = judged_profile(run, "--grade", &path("app.collapsed"), &[1]);
     assert_eq!(report["calls"][0]["callee"], "java.lang.Thread.run", "{}", report["calls"]);
+}
+
+/// `report hot-methods` has the costs of the tree that was exported, in both formats, and finds a
+/// profile that is not that of this run.
+fn hot_methods_agree(recording: &RecordedRun, path: &dyn Fn(&str) -> PathBuf) {
+    let [collapsed, pprof] = ["app.collapsed", "app.pprof"].map(|name| path(name).display().to_string());
+    let export = recording.jportal(&["export", "pprof"], &recording.capture(), &["-o", &pprof]);
+    assert!(matches!(export.expect("export runs").status.code(), Some(0 | 1)));
+    let hot = |files: &str| {
+        let options = ["--by", "inclusive", "--json", "--compare", files];
+        let hot = recording.jportal(&["report", "hot-methods"], &recording.capture(), &options);
+        hot.expect("the report runs").json().expect("JSON")
+    };
+    let report = hot(&format!("{collapsed},{pprof}"));
+    let comparisons = report["comparisons"].as_array().expect("comparisons");
+    assert_eq!(comparisons.len(), 2);
+    for likeness in comparisons.iter().flat_map(|c| c["likeness"].as_array().expect("rows")) {
+        if likeness["measure"] == "bytecodes" {
+            let [overlap, correlation] =
+                ["overlap", "correlation"].map(|f| likeness[f].as_f64().expect("a number"));
+            assert!(overlap > 0.999 && correlation > 0.99, "{likeness}");
+            assert_eq!(likeness["common"], likeness["top"], "{likeness}");
+        }
+    }
+    // The thread's first method has all that the thread executed.
+    let first = &report["methods"][0];
+    assert!(count(&first["inclusive"]) > count(&first["bytecodes"]["decoded"]), "{first}");
+    let other = path("other.collapsed");
+    std::fs::write(&other, "java.lang.Thread.run;Stacked.leaf 1\n").expect("the profile is written");
+    let report = hot(&other.display().to_string());
+    let overlap = report["comparisons"][0]["likeness"][0]["overlap"].as_f64().expect("a share");
+    assert!(overlap < 0.9, "{}", report["comparisons"][0]["likeness"]);
 }

@@ -14,7 +14,7 @@ use super::testing::{table, tree_of};
 use super::{
     CallTree, Change, Counting, Hide, Kind, Live, NodeId, Options, Profiler, Replay, TreeAnalysis, Upcalls,
 };
-use crate::hot::HotAnalysis;
+use crate::hot::{HotAnalysis, HotRank};
 use crate::run_tests::in_runs;
 use crate::testing::{BRANCHY, feed, gap, leave_as, method};
 
@@ -230,6 +230,51 @@ fn nodes_add_up_to_the_rows_of_hot_methods() {
         }
     }
     assert!(events_seen > 50_000 && unstarted > 100, "{events_seen} {unstarted}");
+}
+
+/// Bytecodes with those of all callees, and ticks, by method. An activation inside another one of
+/// the method is part of it.
+fn costs_by_method(tree: &CallTree) -> BTreeMap<&str, (u64, u64)> {
+    let is_method = |at: u32| matches!(tree.nodes[at as usize].kind, Kind::Call | Kind::Upcall);
+    let mut costs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for n in tree.nodes.iter().filter(|n| is_method(n.id)) {
+        let above = std::iter::successors(n.parent, |p| tree.nodes[*p as usize].parent);
+        let is_inside = above.filter(|p| is_method(*p)).any(|p| tree.nodes[p as usize].method == n.method);
+        let cost = costs.entry(&n.method).or_default();
+        *cost = (cost.0 + if is_inside { 0 } else { n.total }, cost.1 + n.ticks);
+    }
+    costs
+}
+
+#[test]
+fn costs_of_hot_methods_are_those_of_the_tree() {
+    let methods = methods();
+    let mut compared = 0;
+    for seed in 0..200 {
+        let lossy = seed % 2 == 0;
+        let events = flow(&methods, seed, lossy);
+        let tree = tree_of(&methods, &events, Options::default());
+        let mut hot = HotAnalysis::new(Arc::clone(&methods), Arc::default())
+            .ranked(HotRank::Inclusive, Arc::new(|_, t| t.get()));
+        feed(&mut hot, 7, &events);
+        let report = hot.report(usize::MAX, |_| true);
+        let steps = report.time.unwrap().steps;
+        let costs = costs_by_method(&tree);
+        for row in &report.methods {
+            let (inclusive, ticks) = costs.get(&*row.method).copied().unwrap_or_default();
+            let cost = row.cost.unwrap();
+            // These flows continue in a frame that a gap has lost. The tree gives it a node.
+            assert!(
+                cost.inclusive == inclusive || lossy && cost.inclusive < inclusive && !cost.inclusive_exact,
+                "seed {seed}: {} {cost:?} {inclusive}",
+                row.method
+            );
+            // Shares are whole ticks, by node there and by method here.
+            assert!(cost.ticks.abs_diff(ticks) <= steps * 8, "seed {seed}: {} {cost:?} {ticks}", row.method);
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "{compared}");
 }
 
 fn check_other_shapes(methods: &Arc<MethodTable>, events: &[Event], tree: &CallTree) {

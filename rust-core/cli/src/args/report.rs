@@ -17,7 +17,7 @@ pub(crate) enum ReportCommand {
     /// Which bytecodes, lines and branch outcomes were executed
     Coverage(CoverageArgs),
     /// Bytecodes executed in each method itself, by tier, and calls
-    HotMethods(TopArgs),
+    HotMethods(HotArgs),
     /// Callers, call sites, callees and counts
     Calls(TopArgs),
     /// For each calling context: how often it was entered, and what it executed
@@ -143,6 +143,41 @@ pub(crate) struct TopArgs {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
+}
+
+/// By what methods are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HotRankName {
+    /// Bytecodes executed in the method itself
+    Bytecodes,
+    /// Calls
+    Calls,
+    /// Bytecodes executed in the method and in all that it called
+    Inclusive,
+    /// Time on a core in the method itself
+    ///
+    /// The flow says from time to time how late it is. What lies between two such times is shared
+    /// by the bytecodes executed there; the report says how long these steps are.
+    Time,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HotArgs {
+    #[command(flatten)]
+    pub(crate) top: TopArgs,
+    /// By what methods are ranked
+    #[arg(long, value_enum, value_name = "MEASURE", default_value = "bytecodes")]
+    pub(crate) by: HotRankName,
+    /// Also compare with this profile of the same run; may be repeated
+    ///
+    /// Collapsed stacks, a pprof profile, a recording of JFR, or what `jfr print --json` printed.
+    /// Methods are compared by class and name, of all threads and classes: their shares of the
+    /// profile, of the bytecodes and of the time, the first ten, and the order.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub(crate) compare: Vec<PathBuf>,
+    /// The command `jfr` of a JDK, or that JDK; default: of $JAVA_HOME, else beside java on PATH
+    #[arg(long, value_name = "PATH", requires = "compare")]
+    pub(crate) jfr_tool: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

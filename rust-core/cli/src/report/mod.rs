@@ -4,6 +4,7 @@
 
 mod blocks;
 mod coverage;
+mod hot;
 mod jit;
 mod latency;
 mod paths;
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use jportal::analyses::Inlined;
 use jportal::analyses::calls::CallsAnalysis;
-use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
 use jportal::analyses::select::is_application;
 use jportal::{Analysis, Answer, Capture, Execution, Method, MethodTable};
@@ -28,7 +28,7 @@ use crate::{CommandOutcome, decode};
 pub(crate) fn report(command: &ReportCommand) -> Result<CommandOutcome> {
     match command {
         ReportCommand::Coverage(args) => coverage::coverage(args),
-        ReportCommand::HotMethods(args) => hot_methods(args),
+        ReportCommand::HotMethods(args) => hot::hot_methods(args),
         ReportCommand::Calls(args) => calls(args),
         ReportCommand::CallTree(args) => tree::call_tree(args),
         ReportCommand::Blocks(args) => blocks::blocks(args),
@@ -85,17 +85,6 @@ impl Subject {
         decode::remark(&args.decode, &self.capture, &answer)?;
         Ok(answer)
     }
-}
-
-fn hot_methods(args: &TopArgs) -> Result<CommandOutcome> {
-    const KIND: ResultKind = ResultKind::new("report-hot-methods", Some("methods"));
-    let common = &args.common;
-    let subject = Subject::of(common)?;
-    let analysis = HotAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
-    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
-    let answer = subject.run(common, analysis)?;
-    let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, || report.text(), &subject.capture, &answer)
 }
 
 fn calls(args: &TopArgs) -> Result<CommandOutcome> {

@@ -16,6 +16,7 @@ mod otlp;
 mod otlp_proto;
 mod pprof;
 mod pprof_proto;
+mod pprof_reader;
 mod sources;
 mod speedscope;
 mod stacks;
@@ -30,6 +31,7 @@ use std::num::NonZeroU64;
 pub use self::collapsed::{write_collapsed, write_collapsed_diff};
 pub use self::otlp::write_otlp;
 pub use self::pprof::write_pprof;
+pub use self::pprof_reader::{PprofError, PprofStacks};
 pub use self::sources::Sources;
 pub use self::speedscope::write_speedscope;
 

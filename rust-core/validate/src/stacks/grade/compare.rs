@@ -6,8 +6,9 @@ use hashbrown::{HashMap, HashSet};
 use jportal_analyses::tree::CallTree;
 use jportal_bytecode::MethodTable;
 
-use super::names::{FrameSort, names_of};
-use super::profile::StackProfile;
+use super::correlation::rank_correlation;
+use super::names::{FrameName, FrameSort, names_of};
+use super::profile::{ProfileStack, StackProfile};
 use super::report::{
     GradeReport, GradedCall, GradedMethod, LikenessRow, MethodShare, ProfileFigures, StackShares,
     UnknownMethod,
@@ -24,27 +25,37 @@ pub struct GradeLimits {
 /// Number of the methods at the top that are compared.
 pub(super) const TOP: usize = 10;
 
+/// The numbers of the names in a profile that are methods of Java. `captured`: the names of the
+/// capture's methods.
+pub(super) fn java_names(
+    profile: &StackProfile,
+    captured: &HashSet<String>,
+    names: &mut NameNumbers,
+) -> Vec<Option<u32>> {
+    let is_java = |name: &FrameName| match name.sort {
+        FrameSort::Java => true,
+        FrameSort::Other => false,
+        FrameSort::Open => captured.contains(&name.method),
+    };
+    profile.names.iter().map(|n| is_java(n).then(|| names.number(n.method.clone()))).collect()
+}
+
 /// A profile by method: of the method itself, and with what it called.
 #[derive(Debug, Default)]
-struct Weights {
+pub(super) struct Weights {
     own: HashMap<u32, u64>,
     total: HashMap<u32, u64>,
 }
 
-impl GradeReport {
-    /// Compares `profile` with the tree of the same run. `methods`: those of the capture.
-    pub fn new(profile: &StackProfile, tree: &CallTree, methods: &MethodTable, limits: GradeLimits) -> Self {
-        let mut names = NameNumbers::default();
-        let truth = NameTree::new(tree, &mut names);
-        let captured = names_of(methods);
-        let is_java = |name: &super::names::FrameName| match name.sort {
-            FrameSort::Java => true,
-            FrameSort::Other => false,
-            FrameSort::Open => captured.contains(&name.method),
-        };
-        // By name of the profile: the number of a method; `None`: it is none.
-        let numbers: Vec<Option<u32>> =
-            profile.names.iter().map(|n| is_java(n).then(|| names.number(n.method.clone()))).collect();
+impl Weights {
+    /// Adds the stacks up. `each` gets each stack with a frame of Java: its frames of Java,
+    /// outermost first, and each of them once.
+    pub(super) fn of(
+        profile: &StackProfile,
+        numbers: &[Option<u32>],
+        mut each: impl FnMut(&ProfileStack, &[u32], &HashSet<u32>),
+    ) -> (ProfileFigures, Self) {
+        let mut weights = Self::default();
         let mut figures = ProfileFigures {
             format: profile.format,
             weight: 0,
@@ -52,11 +63,6 @@ impl GradeReport {
             without_java: 0,
             frames_left_out: 0,
         };
-        let mut stacks = StackShares::default();
-        let (mut weights, mut covered) = (Weights::default(), 0.0);
-        let mut calls: HashMap<(u32, u32), u64> = HashMap::new();
-        let mut unknown: HashMap<u32, u64> = HashMap::new();
-        let mut with_call = 0;
         for stack in &profile.stacks {
             let frames: Vec<u32> = stack.frames.iter().filter_map(|f| numbers[*f as usize]).collect();
             figures.weight += stack.weight;
@@ -66,16 +72,35 @@ impl GradeReport {
                 figures.without_java += stack.weight;
                 continue;
             };
-            let prefix = truth.prefix(&frames, stack.truncated);
-            stacks.add(prefix, frames.len(), stack.weight);
-            covered += prefix as f64 / frames.len() as f64 * stack.weight as f64;
             *weights.own.entry(top).or_default() += stack.weight;
             let once: HashSet<u32> = frames.iter().copied().collect();
             for &name in &once {
                 *weights.total.entry(name).or_default() += stack.weight;
-                if !truth.has(name) {
-                    *unknown.entry(name).or_default() += stack.weight;
-                }
+            }
+            each(stack, &frames, &once);
+        }
+        (figures, weights)
+    }
+}
+
+impl GradeReport {
+    /// Compares `profile` with the tree of the same run. `methods`: those of the capture.
+    pub fn new(profile: &StackProfile, tree: &CallTree, methods: &MethodTable, limits: GradeLimits) -> Self {
+        let mut names = NameNumbers::default();
+        let truth = NameTree::new(tree, &mut names);
+        let captured = names_of(methods);
+        let numbers = java_names(profile, &captured, &mut names);
+        let mut stacks = StackShares::default();
+        let mut covered = 0.0;
+        let mut calls: HashMap<(u32, u32), u64> = HashMap::new();
+        let mut unknown: HashMap<u32, u64> = HashMap::new();
+        let mut with_call = 0;
+        let (figures, weights) = Weights::of(profile, &numbers, |stack, frames, once| {
+            let prefix = truth.prefix(frames, stack.truncated);
+            stacks.add(prefix, frames.len(), stack.weight);
+            covered += prefix as f64 / frames.len() as f64 * stack.weight as f64;
+            for &name in once.iter().filter(|name| !truth.has(**name)) {
+                *unknown.entry(name).or_default() += stack.weight;
             }
             let pairs: HashSet<(u32, u32)> = frames.windows(2).map(|w| (w[0], w[1])).collect();
             let never = pairs.into_iter().filter(|(caller, callee)| !truth.has_call(*caller, *callee));
@@ -85,10 +110,10 @@ impl GradeReport {
                 has_one = true;
             }
             with_call += if has_one { stack.weight } else { 0 };
-        }
+        });
         let graded = figures.weight - figures.without_java;
         stacks.mean_prefix = if graded == 0 { 0.0 } else { covered / graded as f64 };
-        let shares = MethodShares { names: &names, truth: &truth, weights: &weights };
+        let shares = MethodShares { names: &names, truth: (&truth.own, &truth.total), weights: &weights };
         let mut never: Vec<GradedCall> = calls
             .iter()
             .map(|((caller, callee), weight)| GradedCall {
@@ -129,14 +154,15 @@ impl GradeReport {
 }
 
 /// What is compared by method.
-struct MethodShares<'a> {
-    names: &'a NameNumbers,
-    truth: &'a NameTree,
-    weights: &'a Weights,
+pub(super) struct MethodShares<'a> {
+    pub(super) names: &'a NameNumbers,
+    /// By number of the name: of the method itself, and with what it called.
+    pub(super) truth: (&'a [Cost], &'a [Cost]),
+    pub(super) weights: &'a Weights,
 }
 
-/// MethodShares by method, of one measure.
-type ByMethod = HashMap<u32, f64>;
+/// Shares by method, of one measure.
+pub(super) type ByMethod = HashMap<u32, f64>;
 
 /// Each part of the sum of all. Empty if the sum is 0.
 fn parts(all: impl Iterator<Item = (u32, u64)>) -> ByMethod {
@@ -158,11 +184,11 @@ impl MethodShares<'_> {
         parts(weights.iter().map(|(name, n)| (*name, *n)))
     }
     fn exact(&self, total: bool, of: Measure) -> ByMethod {
-        let costs = if total { &self.truth.total } else { &self.truth.own };
+        let costs = if total { self.truth.1 } else { self.truth.0 };
         parts((0..).zip(costs.iter().map(of)))
     }
     /// The profile beside both truths, by the methods' own share and by the total one.
-    fn likeness(&self) -> Vec<LikenessRow> {
+    pub(super) fn likeness(&self) -> Vec<LikenessRow> {
         let mut rows = Vec::new();
         for (of, total) in [("self", false), ("total", true)] {
             let profile = self.profile(total);
@@ -179,13 +205,14 @@ impl MethodShares<'_> {
                     overlap: both.sum(),
                     top: theirs.len() as u64,
                     common: theirs.iter().filter(|name| mine.contains(name)).count() as u64,
+                    correlation: rank_correlation(&profile, &exact),
                 });
             }
         }
         rows
     }
     /// The methods that are at the top of the profile or of a truth, by their own share.
-    fn methods(&self) -> Vec<GradedMethod> {
+    pub(super) fn methods(&self) -> Vec<GradedMethod> {
         let profile = self.profile(false);
         let ranked = top(&profile, self.names);
         let exact = measures().map(|(_, get)| self.exact(false, get));

@@ -7,15 +7,18 @@
 //! common.
 
 mod compare;
+mod correlation;
 #[cfg(test)]
 mod grade_tests;
 mod names;
 mod profile;
+mod ranking;
 mod report;
 mod tree;
 
 pub use compare::GradeLimits;
 pub use profile::{ProfileError, StackProfile};
+pub use ranking::RankingReport;
 pub use report::{
     GradeReport, GradedCall, GradedMethod, LikenessRow, MethodShare, ProfileFigures, StackShares,
     UnknownMethod,

@@ -107,6 +107,21 @@ impl StackProfile {
         profile.stacks.sort_by(|a, b| (&a.frames, a.truncated).cmp(&(&b.frames, b.truncated)));
         if profile.stacks.is_empty() { Err(ProfileError::Empty) } else { Ok(profile) }
     }
+    /// The profile of stacks that another format holds: frames, outermost first, and a weight.
+    ///
+    /// # Errors
+    /// [`ProfileError::Empty`].
+    pub fn of_stacks<'a>(
+        format: &'static str,
+        stacks: impl IntoIterator<Item = (Vec<&'a str>, u64)>,
+    ) -> Result<Self, ProfileError> {
+        let mut profile = Self::new(format, HashMap::new());
+        for (frames, weight) in stacks {
+            let frames = frames.into_iter().map(|frame| profile.number(frame)).collect();
+            profile.stacks.push(ProfileStack { frames, weight, truncated: false });
+        }
+        if profile.stacks.is_empty() { Err(ProfileError::Empty) } else { Ok(profile) }
+    }
     fn number(&mut self, frame: &str) -> u32 {
         if let Some(&number) = self.numbers.get(frame) {
             return number;

@@ -84,6 +84,9 @@ pub struct LikenessRow {
     pub top: u64,
     /// Those of them that are at the top of the profile, too.
     pub common: u64,
+    /// Spearman's rank correlation, -1 to 1, over the methods that either of them has. `None`:
+    /// there are fewer than two, or all have equal shares.
+    pub correlation: Option<f64>,
 }
 
 /// A method's share of a measure.
@@ -151,15 +154,7 @@ impl GradeReport {
 
     /// As text.
     pub fn text(&self) -> String {
-        let ProfileFigures { format, weight, stacks, without_java, frames_left_out } = &self.profile;
-        let mut text = format!("profile ({format}): weight {weight}, {stacks} stacks\n");
-        if *without_java > 0 {
-            text += &format!("  {without_java} have no frame of Java, and are not graded\n");
-        }
-        if *frames_left_out > 0 {
-            text += &format!("  {frames_left_out} frames are no methods of Java, and are left out\n");
-        }
-        text += &format!("\n{}", self.stack_table());
+        let mut text = format!("{}\n{}", profile_text(&self.profile), self.stack_table());
         text += &format!(
             "mean share of a stack's frames, from the outermost one, that exist: {}\n",
             share(self.stacks.mean_prefix)
@@ -183,7 +178,7 @@ impl GradeReport {
                 text += &format!("  {:>8} {}{what}\n", unknown.weight, line(&unknown.method));
             }
         }
-        text + &format!("\n{}\n{}", self.likeness_table(), self.method_table())
+        text + &format!("\n{}\n{}", likeness_table(&self.likeness), method_table(&self.methods))
     }
 
     fn stack_table(&self) -> String {
@@ -199,43 +194,58 @@ impl GradeReport {
         let row = |(what, n): (&str, u64)| vec![what.to_owned(), n.to_string(), percent(n, self.graded)];
         table(&columns, &rows.map(row))
     }
+}
 
-    fn likeness_table(&self) -> String {
-        let columns = [
-            ("compared with", Align::Left),
-            ("overlap", Align::Right),
-            ("first ten in common", Align::Right),
-        ];
-        let row = |r: &LikenessRow| {
-            let common = format!("{} of {}", r.common, r.top);
-            vec![format!("{}, {}", r.measure, r.of), share(r.overlap), common]
-        };
-        table(&columns, &self.likeness.iter().map(row).collect::<Vec<_>>())
+/// What the profile has, as text.
+pub(super) fn profile_text(profile: &ProfileFigures) -> String {
+    let ProfileFigures { format, weight, stacks, without_java, frames_left_out } = profile;
+    let mut text = format!("profile ({format}): weight {weight}, {stacks} stacks\n");
+    if *without_java > 0 {
+        text += &format!("  {without_java} have no frame of Java, and are not graded\n");
     }
+    if *frames_left_out > 0 {
+        text += &format!("  {frames_left_out} frames are no methods of Java, and are left out\n");
+    }
+    text
+}
 
-    fn method_table(&self) -> String {
-        let columns = [
-            ("profile", Align::Right),
-            ("", Align::Right),
-            ("bytecodes", Align::Right),
-            ("", Align::Right),
-            ("time", Align::Right),
-            ("", Align::Right),
-            ("method", Align::Left),
-        ];
-        let row = |m: &GradedMethod| {
-            let cells = |of: Option<MethodShare>| match of {
-                Some(MethodShare { share: s, rank }) => {
-                    [share(s), rank.map_or_else(String::new, |rank| format!("#{rank}"))]
-                }
-                None => ["-".to_owned(), String::new()],
-            };
-            let mut all: Vec<String> = [m.profile, m.bytecodes, m.time].into_iter().flat_map(cells).collect();
-            all.push(m.method.clone());
-            all
+pub(super) fn likeness_table(likeness: &[LikenessRow]) -> String {
+    let columns = [
+        ("compared with", Align::Left),
+        ("overlap", Align::Right),
+        ("first ten in common", Align::Right),
+        ("rank correlation", Align::Right),
+    ];
+    let row = |r: &LikenessRow| {
+        let common = format!("{} of {}", r.common, r.top);
+        let correlation = r.correlation.map_or_else(|| "-".to_owned(), |c| format!("{c:.2}"));
+        vec![format!("{}, {}", r.measure, r.of), share(r.overlap), common, correlation]
+    };
+    table(&columns, &likeness.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn method_table(methods: &[GradedMethod]) -> String {
+    let columns = [
+        ("profile", Align::Right),
+        ("", Align::Right),
+        ("bytecodes", Align::Right),
+        ("", Align::Right),
+        ("time", Align::Right),
+        ("", Align::Right),
+        ("method", Align::Left),
+    ];
+    let row = |m: &GradedMethod| {
+        let cells = |of: Option<MethodShare>| match of {
+            Some(MethodShare { share: s, rank }) => {
+                [share(s), rank.map_or_else(String::new, |rank| format!("#{rank}"))]
+            }
+            None => ["-".to_owned(), String::new()],
         };
-        table(&columns, &self.methods.iter().map(row).collect::<Vec<_>>())
-    }
+        let mut all: Vec<String> = [m.profile, m.bytecodes, m.time].into_iter().flat_map(cells).collect();
+        all.push(m.method.clone());
+        all
+    };
+    table(&columns, &methods.iter().map(row).collect::<Vec<_>>())
 }
 
 fn share(of: f64) -> String {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Hot methods: bytecodes executed in each method itself, by tier, and calls.
+//! Hot methods: bytecodes executed in each method itself, by tier, and calls. On request, also what
+//! methods cost with all that they call, and in time.
 //!
 //! Figures are what was seen. Where the flow says that it does not know what ran (module
 //! `hidden`), the figures are lower bounds, and each row says how much may be missing.
 
+mod cost;
+#[cfg(test)]
+mod cost_tests;
+
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Shapes};
@@ -14,8 +19,11 @@ use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Provenanc
 use jportal_units::MethodId;
 use serde::{Deserialize, Serialize};
 
+use self::cost::{CostFollower, Costs, Groups};
+pub use self::cost::{MethodCost, TimeSteps};
+use crate::execution::OnCore;
 use crate::hidden::{Account, Bounds, Follower, Hidden, Inexact, Inlined, Missing};
-use crate::names::{Name, Names, Naming, Version, version_text};
+use crate::names::{Name, Names, Naming, Version, class_and_name, version_text};
 use jportal_plain::table::{Align, percent, table};
 
 /// Bytecodes by executing tier.
@@ -27,6 +35,28 @@ pub struct ByTier {
     pub c1: u64,
     /// C2.
     pub c2: u64,
+}
+
+/// By what methods are ranked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HotRank {
+    /// Bytecodes executed in the method itself.
+    #[default]
+    Bytecodes,
+    /// Calls.
+    Calls,
+    /// Bytecodes executed in the method and in all that it called.
+    Inclusive,
+    /// Time on a core in the method itself.
+    Time,
+}
+
+impl HotRank {
+    /// Whether [`MethodCost`] has the figure.
+    const fn is_cost(self) -> bool {
+        matches!(self, Self::Inclusive | Self::Time)
+    }
 }
 
 /// Figures of one method.
@@ -75,7 +105,10 @@ pub struct HotMethod {
     /// The figures.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Whether the figures are complete.
+    /// What it cost, if that was requested.
+    #[serde(flatten)]
+    pub cost: Option<MethodCost>,
+    /// Whether the figures are complete. [`MethodCost::inclusive_exact`] speaks of the callees.
     pub exact: bool,
     /// What may be missing in places that the flow marks as unknown. Where trace was lost, any
     /// amount may be missing in addition.
@@ -96,17 +129,33 @@ pub struct HotMethods {
     /// What may be missing of the total, in places that the flow marks as unknown.
     #[serde(default, skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
+    /// By what the methods are ranked.
+    #[serde(default)]
+    pub by: HotRank,
+    /// How well time is known, if costs were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeSteps>,
     /// Number of requested methods of which an execution was seen.
     pub executed: usize,
     /// Number of requested methods of which no execution was seen but may be hidden. They come
     /// last.
     pub perhaps_executed: usize,
-    /// The requested number of methods, most bytecodes first.
+    /// The requested number of methods, in the order of the rank.
     pub methods: Vec<HotMethod>,
 }
 
+/// What methods of one name cost, whatever their descriptors, versions and loaders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCost {
+    /// `class.name`, without what differs from run to run.
+    pub method: String,
+    /// Bytecodes executed in the methods themselves.
+    pub bytecodes: u64,
+    /// What else they cost.
+    pub cost: MethodCost,
+}
+
 /// Counts bytecodes and calls per method.
-#[derive(Debug)]
 pub struct HotAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
@@ -115,6 +164,35 @@ pub struct HotAnalysis {
     hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
+    by: HotRank,
+    /// Set if costs are requested.
+    clock: Option<OnCore>,
+    /// Costs of the rows of the report.
+    rows: CostTable,
+    /// Costs by `class.name`, if requested.
+    named: Option<CostTable>,
+}
+
+/// Costs by some grouping of methods.
+#[derive(Debug, Default)]
+struct CostTable {
+    groups: OnceLock<Groups>,
+    costs: Costs,
+}
+
+impl CostTable {
+    /// The costs of one more thread.
+    fn merge(&mut self, thread: Option<CostFollower>) {
+        if let Some(thread) = thread {
+            self.costs.merge(thread.end());
+        }
+    }
+}
+
+impl std::fmt::Debug for HotAnalysis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HotAnalysis").field("by", &self.by).finish_non_exhaustive()
+    }
 }
 
 impl HotAnalysis {
@@ -122,8 +200,46 @@ impl HotAnalysis {
     /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let shapes = Shapes::new(&methods);
-        let (counts, hidden, exclude, naming) = Default::default();
-        Self { methods, inlined, shapes, counts, hidden, exclude, naming }
+        let (counts, hidden, exclude, naming, by) = Default::default();
+        let (rows, named) = (CostTable::default(), None);
+        Self { methods, inlined, shapes, counts, hidden, exclude, naming, by, clock: None, rows, named }
+    }
+    /// The same analysis with methods ranked by something else. `clock` knows when threads were on
+    /// cores.
+    pub fn ranked(self, by: HotRank, clock: OnCore) -> Self {
+        let clock = self.clock.or_else(|| by.is_cost().then_some(clock));
+        Self { by, clock, ..self }
+    }
+    /// The same analysis, which also knows the costs by `class.name`
+    /// ([`HotAnalysis::named_costs`]): what profiles of other tools can be compared with.
+    pub fn beside_profiles(self, clock: OnCore) -> Self {
+        Self { clock: Some(clock), named: Some(CostTable::default()), ..self }
+    }
+    fn row_groups(&self) -> &Groups {
+        self.rows.groups.get_or_init(|| {
+            let names = Names::new(&self.methods, self.naming);
+            Groups::new(&self.methods, |m| names.of(m))
+        })
+    }
+    fn named_groups<'a>(&self, table: &'a CostTable) -> &'a Groups {
+        table.groups.get_or_init(|| Groups::new(&self.methods, class_and_name))
+    }
+    /// The costs of all methods by `class.name`, in no order. Empty unless the analysis is made
+    /// [`HotAnalysis::beside_profiles`].
+    pub fn named_costs(&self) -> Vec<NamedCost> {
+        let Some(table) = &self.named else { return Vec::new() };
+        let groups = self.named_groups(table);
+        let mut all: HashMap<String, NamedCost> = HashMap::new();
+        for m in self.methods.iter() {
+            let bytecodes = self.counts.get(m.id.get() as usize).map_or(0, |c| c.bytecodes.total());
+            let named = all.entry(class_and_name(m)).or_insert_with_key(|method| NamedCost {
+                method: method.clone(),
+                bytecodes: 0,
+                cost: table.costs.of(groups, m.id),
+            });
+            named.bytecodes += bytecodes;
+        }
+        all.into_values().collect()
     }
     /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
@@ -154,22 +270,47 @@ impl HotAnalysis {
         let mut hot: Vec<_> = rows.into_iter().collect();
         let executed = hot.iter().filter(|(_, (_, c, _))| !c.is_none()).count();
         let perhaps_executed = hot.len() - executed;
-        hot.sort_by_key(|(_, (id, c, _))| (u64::MAX - c.bytecodes.total(), u64::MAX - c.calls.total(), *id));
+        let cost = |id| self.clock.as_ref().map(|_| self.rows.costs.of(self.row_groups(), id));
+        hot.sort_by_cached_key(|(_, (id, c, _))| {
+            let rank = match (self.by, cost(*id).unwrap_or_default()) {
+                (HotRank::Bytecodes, _) => c.bytecodes.total(),
+                (HotRank::Calls, _) => c.calls.total(),
+                (HotRank::Inclusive, cost) => cost.inclusive,
+                (HotRank::Time, cost) => cost.ticks,
+            };
+            let [rank, bytecodes, calls] = [rank, c.bytecodes.total(), c.calls.total()].map(|n| u64::MAX - n);
+            (rank, bytecodes, calls, *id)
+        });
         let inexact = self.hidden.inexact.clone();
         let lossy = inexact.is_lossy();
         let exact = !lossy && hot.iter().all(|(_, (.., missing))| missing.is_none());
         hot.truncate(top);
-        let row = |(name, (_, counts, missing)): (Name, (MethodId, Counts, Missing))| HotMethod {
+        let row = |(name, (id, counts, missing)): (Name, (MethodId, Counts, Missing))| HotMethod {
             method: name.qualified(),
             version: name.version,
             loader: name.loader,
             counts,
+            cost: cost(id).map(|c| MethodCost {
+                inclusive_exact: c.inclusive_exact && !lossy && missing.is_none(),
+                ..c
+            }),
             exact: !lossy && missing.is_none(),
             missing,
         };
         let methods = hot.into_iter().map(row).collect();
         total_missing.stretches = inexact.stretches();
-        HotMethods { exact, inexact, total, missing: total_missing, executed, perhaps_executed, methods }
+        let time = self.clock.as_ref().map(|_| self.rows.costs.time);
+        HotMethods {
+            exact,
+            inexact,
+            total,
+            missing: total_missing,
+            by: self.by,
+            time,
+            executed,
+            perhaps_executed,
+            methods,
+        }
     }
 }
 
@@ -178,6 +319,9 @@ impl HotAnalysis {
 pub struct HotThread {
     counts: Vec<Counts>,
     follower: Follower,
+    info: Option<ThreadInfo>,
+    rows: Option<CostFollower>,
+    named: Option<CostFollower>,
 }
 
 impl HotThread {
@@ -194,13 +338,30 @@ impl HotThread {
 impl Analysis for HotAnalysis {
     type Thread = HotThread;
 
-    fn begin(&self, _: &ThreadInfo) -> HotThread {
-        HotThread::default()
+    fn begin(&self, info: &ThreadInfo) -> HotThread {
+        if self.clock.is_none() {
+            return HotThread::default();
+        }
+        HotThread {
+            info: Some(info.clone()),
+            rows: Some(CostFollower::new(self.row_groups())),
+            named: self.named.as_ref().map(|table| CostFollower::new(self.named_groups(table))),
+            ..HotThread::default()
+        }
     }
     fn events(&self, thread: &mut HotThread, events: &[Event]) -> ControlFlow<Enough> {
         let exclude = self.exclude;
         for e in events {
             thread.follower.event((&self.methods, &self.shapes), e, exclude);
+            if let (Some(clock), Some(info)) = (&self.clock, &thread.info) {
+                let (hidden, now) = (exclude.hides(e.provenance), |time| clock(info, time));
+                if let Some(rows) = &mut thread.rows {
+                    rows.event(self.row_groups(), e, hidden, now);
+                }
+                if let (Some(named), Some(table)) = (&mut thread.named, &self.named) {
+                    named.event(self.named_groups(table), e, hidden, now);
+                }
+            }
             match e.kind {
                 _ if exclude.hides(e.provenance) => {}
                 EventKind::Bytecode { method, tier, .. } | EventKind::Run { method, tier, .. } => {
@@ -224,6 +385,10 @@ impl Analysis for HotAnalysis {
         }
         self.counts.iter_mut().zip(&thread.counts).for_each(|(a, b)| a.merge(b));
         self.hidden.merge(thread.follower.end());
+        self.rows.merge(thread.rows);
+        if let Some(table) = &mut self.named {
+            table.merge(thread.named);
+        }
     }
     fn merges_in_any_order(&self) -> bool {
         true
@@ -239,11 +404,31 @@ impl HotMethods {
         for m in &self.methods {
             let name = format!("{}{}", m.method, version_text(m.version));
             let share = percent(m.counts.bytecodes.total(), all);
-            rows.push(row(&name, &m.counts, &share, (&m.missing, blind)));
+            let mut cells = self.cost_cells(m);
+            cells.extend(row(&name, &m.counts, &share, (&m.missing, blind)));
+            rows.push(cells);
         }
-        let name = "all methods of the recording";
-        rows.push(row(name, &self.total, &percent(all, all), (&self.missing, blind)));
-        let columns = [
+        let mut cells = match self.by {
+            HotRank::Inclusive => vec![String::new(), String::new()],
+            HotRank::Time => {
+                let ticks = self.time.unwrap_or_default().ticks;
+                vec![ticks.to_string(), percent(ticks, ticks)]
+            }
+            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
+        };
+        cells.extend(row(
+            "all methods of the recording",
+            &self.total,
+            &percent(all, all),
+            (&self.missing, blind),
+        ));
+        rows.push(cells);
+        let mut columns = match self.by {
+            HotRank::Inclusive => vec![("with callees", Align::Right), ("share", Align::Right)],
+            HotRank::Time => vec![("ticks", Align::Right), ("share", Align::Right)],
+            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
+        };
+        columns.extend([
             ("bytecodes", Align::Right),
             ("share", Align::Right),
             ("interpreter", Align::Right),
@@ -251,15 +436,38 @@ impl HotMethods {
             ("C2", Align::Right),
             ("calls", Align::Right),
             ("method", Align::Left),
-        ];
+        ]);
         let rest = (self.executed + self.perhaps_executed).saturating_sub(self.methods.len());
         let rest = rest.min(self.executed);
         let mut text = table(&columns, &rows);
         if rest > 0 {
             text.push_str(&format!("{rest} more methods were executed\n"));
         }
+        if let (HotRank::Time, Some(time)) = (self.by, self.time) {
+            text.push_str(&format!(
+                "ticks: time on a core. The flow says {} times how late it is, every {} ticks on average; what lies between is shared by bytecodes\n",
+                time.steps,
+                time.mean()
+            ));
+        }
         text.push_str(&least_note(&self.inexact, self.exact));
         text
+    }
+    /// The cells of a row for the figure by which methods are ranked, unless each row has it.
+    fn cost_cells(&self, m: &HotMethod) -> Vec<String> {
+        let cost = m.cost.unwrap_or_default();
+        match self.by {
+            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
+            HotRank::Inclusive => {
+                let least = if cost.inclusive_exact { "" } else { "≥ " };
+                let all = self.total.bytecodes.total();
+                vec![format!("{least}{}", cost.inclusive), percent(cost.inclusive, all)]
+            }
+            HotRank::Time => {
+                let all = self.time.unwrap_or_default().ticks;
+                vec![cost.ticks.to_string(), percent(cost.ticks, all)]
+            }
+        }
     }
 }
 
