@@ -21,6 +21,7 @@ pub mod neighbours;
 pub mod oracle;
 pub mod pages;
 pub mod peer;
+pub mod peer_sums;
 pub mod perf;
 pub mod place;
 pub mod process;

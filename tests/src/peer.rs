@@ -31,7 +31,7 @@ pub enum TableKind {
 }
 
 /// More rows than any report has.
-const ALL: &str = "1000000000";
+pub(crate) const ALL: &str = "1000000000";
 
 /// All kinds.
 pub const KINDS: [TableKind; 5] =
@@ -91,6 +91,11 @@ impl Logged {
         Ok(Self { folder: folder.to_owned(), peer, java: place.java.clone(), classes })
     }
 
+    /// The file with the calls that the peer found, once it has explained the log.
+    pub fn calls(&self) -> PathBuf {
+        self.folder.join("peer.calls")
+    }
+
     /// What the peer says of the first thread with probes, the main thread: the files of
     /// [`KINDS`], in that order.
     ///
@@ -101,7 +106,7 @@ impl Logged {
         let mut command = Command::new(&self.java);
         command.arg("-jar").arg(&self.peer).arg("--oracle").arg(self.folder.join("log"));
         command.args(["--classes", &self.classes]).arg("--saved").arg(self.folder.join("saved"));
-        command.args(["--what", &KINDS.map(TableKind::name).join(","), "--thread", "0"]);
+        command.args(["--what", &format!("{},calls", KINDS.map(TableKind::name).join(",")), "--thread", "0"]);
         command.arg("--out").arg(self.folder.join("peer"));
         let finished = process::run(&mut command, LIMIT)?;
         if finished.status.success() {
@@ -186,7 +191,7 @@ pub fn table(recording: &RecordedRun, kind: TableKind, fault: Option<Fault>) -> 
 }
 
 /// A method as `package.Class.name(…)…` in parts: internal name of the class, name, descriptor.
-fn method(text: &str) -> Result<[String; 3]> {
+pub(crate) fn method(text: &str) -> Result<[String; 3]> {
     let broken = || Error::from(format!("no method: {text}"));
     let (qualified, _) = text.split_once('(').ok_or_else(broken)?;
     let (class, name) = qualified.rsplit_once('.').ok_or_else(broken)?;
@@ -194,23 +199,23 @@ fn method(text: &str) -> Result<[String; 3]> {
 }
 
 /// Whether a class is hidden. The agent does not instrument such classes.
-fn is_hidden(class: &str) -> bool {
+pub(crate) fn is_hidden(class: &str) -> bool {
     class.contains("+0x") || class.contains("/0x")
 }
 
-fn sum(tally: &Value) -> u64 {
+pub(crate) fn sum(tally: &Value) -> u64 {
     tally.as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
 }
 
-fn list<'v>(value: &'v Value, field: &str) -> Result<&'v Vec<Value>> {
+pub(crate) fn list<'v>(value: &'v Value, field: &str) -> Result<&'v Vec<Value>> {
     value[field].as_array().ok_or_else(|| format!("no list {field}").into())
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str> {
+pub(crate) fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str> {
     value[field].as_str().ok_or_else(|| format!("no text {field}").into())
 }
 
-fn number(value: &Value, field: &str) -> Result<u64> {
+pub(crate) fn number(value: &Value, field: &str) -> Result<u64> {
     value[field].as_u64().ok_or_else(|| format!("no number {field}").into())
 }
 

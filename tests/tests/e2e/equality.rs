@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! Reports and exports of a program without probes must equal what the peer computes, on its own,
-//! from the oracle's log of another run: call tree, counts, paths, call trace and block trace of
-//! the main thread.
+//! from the oracle's log of another run: call tree, counts, paths, call trace, block trace, targets
+//! of call sites and hottest methods of the main thread.
 
 use std::path::Path;
 
 use jportal_tests::figures::figure;
 use jportal_tests::peer::{Fault, KINDS, Logged, TableKind, table};
+use jportal_tests::peer_sums::{SumsCompared, targets, top_ten};
 use jportal_tests::place::{self, Installation};
 use jportal_tests::programs::{self, Program, Size};
 use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
@@ -40,6 +41,26 @@ fn compare(
     Ok(())
 }
 
+/// Compares the targets of call sites and the hottest methods, without a fault and with each fault.
+fn compare_sums(name: &str, tree: &Path, recording: &RecordedRun, logged: &Logged) -> Result<()> {
+    type CompareSums = fn(&RecordedRun, &Path, Option<Fault>) -> Result<SumsCompared>;
+    let calls = logged.calls();
+    let both: [(&str, CompareSums, &Path); 2] = [("targets", targets, &calls), ("top ten", top_ten, tree)];
+    for (what, compare, peer) in both {
+        let SumsCompared { equal, differences } = compare(recording, peer, None)?;
+        figure(&format!("equality\t{name}\t{what}\tequal {equal}"));
+        if equal == 0 || !differences.is_empty() {
+            return Err(format!("{what}: {equal} equal; {:.4000}", differences.join("\n")).into());
+        }
+        for fault in [Fault::Count, Fault::Row] {
+            if compare(recording, peer, Some(fault))?.differences.is_empty() {
+                return Err(format!("{what}: the fault {fault:?} is not seen").into());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Compares these kinds of `program`, which runs with `flags`.
 fn check(place: &Installation, program: &Program, flags: &[&str], kinds: &[TableKind]) -> Result<()> {
     let arguments = program.command(&place.root, &place.programs, Size::Small);
@@ -53,7 +74,7 @@ fn check(place: &Installation, program: &Program, flags: &[&str], kinds: &[Table
     }
     let logged = Logged::run(place, &[flags, arguments].concat(), &recording.file("peer"))?;
     let peers = logged.explain()?;
-    let errors: Vec<String> = KINDS
+    let mut errors: Vec<String> = KINDS
         .into_iter()
         .zip(&peers)
         .filter(|(kind, _)| kinds.contains(kind))
@@ -62,6 +83,7 @@ fn check(place: &Installation, program: &Program, flags: &[&str], kinds: &[Table
             Some(format!("{}: {error}", kind.name()))
         })
         .collect();
+    errors.extend(compare_sums(program.name, &peers[0], &recording, &logged).err().map(|e| e.to_string()));
     if errors.is_empty() {
         return Ok(());
     }
