@@ -17,6 +17,7 @@ pub(crate) use export::{
     BlockFormat, BlockTraceArgs, CallTraceArgs, CallTraceFilesArgs, CollapsedArgs, Compared,
     CoverageFileArgs, DiffArgs, ExportCommand, FactsFormat, FirefoxArgs, GraphArgs, ParquetArgs,
     PerfDataArgs, PerfettoArgs, ProfileArgs, StackWeight, StaticArgs, TimelineArgs, TreeFileArgs, ViewArgs,
+    WitnessesArgs,
 };
 pub(crate) use replay::ReplayArgs;
 pub(crate) use report::{
@@ -660,6 +661,18 @@ pub(crate) struct VerifyArgs {
     /// The agent must have run in another run of the same deterministic program.
     #[arg(long, value_name = "FILE.exec", group = "peer", requires = "class_files")]
     pub(crate) jacoco: Option<PathBuf>,
+    /// Compare with call traces of the same run: the directory of the logs of an agent, or that of
+    /// `jportal export witnesses`
+    ///
+    /// The logs are expanded to full call traces by the plan.
+    #[arg(long, value_name = "DIR", group = "peer", requires = "plan")]
+    pub(crate) call_trace: Option<PathBuf>,
+    /// With --call-trace: which sites the logs have
+    #[arg(long, value_name = "FILE", requires = "call_trace")]
+    pub(crate) plan: Option<PathBuf>,
+    /// With --call-trace: leave out what an agent inserted, as for `jportal report`
+    #[arg(long, value_name = "FILE", requires = "call_trace")]
+    pub(crate) map: Option<PathBuf>,
     /// With --jacoco: where the program's class files are; may be repeated
     #[arg(long = "classes", id = "class_files", value_name = "JAR|DIR|jrt:/MODULE", requires = "jacoco")]
     pub(crate) classes: Vec<String>,

@@ -17,5 +17,6 @@ pub mod profiler;
 pub mod table;
 pub mod timeline;
 pub mod view;
+pub mod witness;
 
 pub use error::Error;

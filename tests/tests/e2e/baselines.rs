@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use jportal_tests::figures::figure;
 use jportal_tests::place::{self, Installation};
 use jportal_tests::process;
 use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
@@ -233,6 +234,38 @@ fn expand(agents: &Agents, classes: &Path, main: &str) {
     }
 }
 
+/// Records a program, and exports what the plan would have logged of it. That must expand to the
+/// full call traces; with a token less it must not.
+fn witness(place: &Installation, agents: &Agents, classes: &Path, main: &str) {
+    let flags = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow"].map(str::to_owned).into();
+    let settings = Plan { oracle: false, flags, ..Plan::new(EngineMode::Tiered) };
+    let words = ["-cp".to_owned(), classes.display().to_string(), main.to_owned()];
+    let recording = RecordedRun::command(place, &words, &settings).expect("the program is recorded");
+    assert!(recording.program.status.success(), "{}", recording.program.stderr);
+    for kind in ["bri", "casper"] {
+        let plan = agents.plan(kind, classes).display().to_string();
+        let folder = recording.file(kind);
+        let to = folder.display().to_string();
+        let export = ["--plan", &plan, "-o", &to, "--json"];
+        let export = recording.jportal(&["export", "witnesses"], &recording.capture(), &export).unwrap();
+        assert!(export.status.success(), "{main}, {kind}: {}", export.stderr);
+        let verify = || {
+            let options = ["--call-trace", &to, "--plan", &plan, "--json"];
+            recording.jportal(&["dev", "verify"], &recording.capture(), &options).unwrap()
+        };
+        let compared = verify();
+        assert_eq!(compared.status.code(), Some(0), "{main}, {kind}: {}{}", compared.text(), compared.stderr);
+        let compared = compared.json().unwrap();
+        let [sites, words] = ["sites", "words"].map(|field| compared[field].as_u64().unwrap());
+        figure(&format!("witness\t{main}\t{kind}\tsites {sites}\twords {words}"));
+        assert!(sites > 100, "{compared}");
+        let logs = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let longest = logs.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+        drop_token(&longest);
+        assert_eq!(verify().status.code(), Some(1), "{main}, {kind}: a missing token is not seen");
+    }
+}
+
 /// Compiles random programs. Their main class is `RandomAll`.
 fn random_programs(place: &Installation, agents: &Agents, seed: u64, count: u32) -> PathBuf {
     let (source, classes) = (agents.folder.join("source"), agents.folder.join("classes"));
@@ -260,8 +293,11 @@ fn casper(test: &str, seed: u64, count: u32) {
     assert_eq!(chosen, [&branches[..], &["main0@35"]].concat());
     let chosen = logged(&agents.plan("bri", &examples), "Cas");
     assert_eq!((chosen.len(), &chosen[..4]), (7, &branches.map(str::to_owned)[..]), "{chosen:?}");
-    expand(&agents, &examples, "All");
-    expand(&agents, &random_programs(&place, &agents, seed, count), "RandomAll");
+    let random = random_programs(&place, &agents, seed, count);
+    for (classes, main) in [(&examples, "All"), (&random, "RandomAll")] {
+        expand(&agents, classes, main);
+        witness(&place, &agents, classes, main);
+    }
 }
 
 #[test]

@@ -28,6 +28,10 @@ impl Skipped {
         let rows = list(result, "skipped").iter();
         Self(rows.map(|row| format!("{}.{}", text(row, "class"), text(row, "method"))).collect())
     }
+    /// Whether nothing is left out by name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
     /// Whether a method is left out. Agents see no hidden classes, and leave alone what core
     /// reflection generates.
     pub(crate) fn leaves_out(&self, method: &str) -> bool {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum
 use jportal::analyses::select::Pattern;
 
 use super::tree::TreeArgs;
-use super::{CommonArgs, FormatArgs, JobsArgs, pattern};
+use super::{CommonArgs, DecodeArgs, FormatArgs, JobsArgs, pattern};
 
 /// The formats.
 #[derive(Subcommand, Debug)]
@@ -29,6 +29,8 @@ pub(crate) enum ExportCommand {
     Cobertura(CoverageFileArgs),
     /// The sequence of call sites and return sites of each thread
     CallTrace(CallTraceArgs),
+    /// Of these sites, only those that a plan logs: what Casper's instrumentation would write
+    Witnesses(WitnessesArgs),
     /// The call graph, for Graphviz
     Dot(GraphArgs),
     /// The call graph as GraphML, for yEd, Gephi and others
@@ -196,6 +198,21 @@ pub(crate) struct CallTraceFilesArgs {
     /// Also the times between the tokens
     #[arg(long)]
     pub(crate) times: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WitnessesArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// Which sites are logged: what `jportal-baselines.jar plan` wrote of the program's classes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: PathBuf,
+    /// As for `jportal report`: leave out what an agent inserted
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) map: Option<PathBuf>,
+    /// The directory to write to; it must be empty, and is created if necessary
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -10,6 +10,7 @@ mod profile;
 mod tables;
 mod timeline;
 mod trace;
+pub(crate) mod witnesses;
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{CallTraceArgs, CommonArgs, ExportCommand};
+use crate::args::{CallTraceArgs, CommonArgs, DecodeArgs, ExportCommand};
 use crate::messages::say;
 use crate::output::{ResultKind, put_value};
 use crate::{CommandOutcome, exchange};
@@ -35,6 +36,7 @@ pub(crate) fn export(command: &ExportCommand) -> Result<CommandOutcome> {
         ExportCommand::Cobertura(args) => coverage::cobertura(args),
         ExportCommand::CallTrace(CallTraceArgs::Decode(path)) => decode::call_trace(path),
         ExportCommand::CallTrace(CallTraceArgs::Write(args)) => trace::call_trace(args),
+        ExportCommand::Witnesses(args) => witnesses::witnesses(args),
         ExportCommand::Dot(args) => graph::dot(args),
         ExportCommand::Graphml(args) => graph::graphml(args),
         ExportCommand::BlockTrace(args) => trace::block_trace(args),
@@ -62,13 +64,18 @@ pub(crate) fn written<R: Serialize>(
     args: &CommonArgs,
     written: &ExportSummary<'_, R>,
 ) -> Result<CommandOutcome> {
+    report_written(&args.decode, written)
+}
+
+/// The same for a command without the arguments of reports.
+fn report_written<R: Serialize>(args: &DecodeArgs, written: &ExportSummary<'_, R>) -> Result<CommandOutcome> {
     let ExportSummary { format, output, exact, report } = written;
-    if args.decode.format.is_for_programs() && *output != Path::new("-") {
+    if args.format.is_for_programs() && *output != Path::new("-") {
         let mut value = json!({ "format": format, "output": output.display().to_string(), "exact": exact });
         if let Some(report) = report {
             value["report"] = serde_json::to_value(report)?;
         }
-        put_value(&args.decode.format, KIND, &value)?;
+        put_value(&args.format, KIND, &value)?;
     } else if !exact {
         say("the output is not exact: trace was lost, or the flow does not say what ran; it says where");
     }

@@ -2,6 +2,7 @@
 
 //! `jportal verify`.
 
+mod call_trace;
 mod jacoco;
 
 use std::fs::File;
@@ -28,11 +29,14 @@ const ORACLE: ResultKind = ResultKind::new("verify-oracle", Some("threads"));
 const AGAINST: ResultKind = ResultKind::new("verify-against", None);
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<CommandOutcome> {
-    match (&args.oracle, &args.against, &args.jacoco) {
+    match (&args.oracle, &args.against, &args.jacoco, &args.call_trace) {
         (Some(oracle), ..) => with_oracle(args, oracle),
-        (_, Some(reference), _) => against(args, reference),
-        (.., Some(exec)) => jacoco::verify(args, exec),
-        (None, None, None) => bail!("nothing to verify with: --oracle, --against or --jacoco is needed"),
+        (_, Some(reference), ..) => against(args, reference),
+        (.., Some(exec), _) => jacoco::verify(args, exec),
+        (.., Some(folder)) => call_trace::verify(args, folder),
+        (None, None, None, None) => {
+            bail!("nothing to verify with: --oracle, --against, --jacoco or --call-trace is needed")
+        }
     }
 }
 

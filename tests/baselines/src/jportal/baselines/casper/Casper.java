@@ -31,7 +31,7 @@ public final class Casper {
         if (!planner.feasible()) {
             throw new IllegalStateException("the plan is not feasible");
         }
-        StringBuilder text = new StringBuilder("id\tkind\tclass\tmethod\tdescriptor\tbci\tline\topcode\tlogged\tchecked\n");
+        StringBuilder text = new StringBuilder("id\tkind\tclass\tmethod\tdescriptor\tbci\tline\topcode\tlogged\tchecked\ttargets\n");
         int[] counts = new int[5];
         for (Function function : program.functions()) {
             String method = "\t" + function.type + "\t" + function.code.method.name + "\t" + function.code.method.desc + "\t";
@@ -40,14 +40,16 @@ public final class Casper {
                 text.append(site.id).append('\t').append(site.call ? "call" : "return").append(method)
                         .append(function.code.bcis[site.insn]).append('\t').append(function.code.lines[site.insn])
                         .append('\t').append(opcode).append('\t').append(site.writes() ? 1 : site.logged ? 2 : 0)
-                        .append('\t').append(site.checked() ? 1 : 0).append('\n');
+                        .append('\t').append(site.checked() ? 1 : 0).append('\t');
+                site.targets.forEach(target -> text.append(target.exit).append(' '));
+                text.append('\n');
                 counts[0]++;
                 counts[1] += site.library ? 1 : 0;
                 counts[2] += site.targets.size() > 1 ? 1 : 0;
                 counts[3] += site.writes() ? 1 : 0;
                 counts[4] += site.checked() ? 1 : 0;
             }
-            text.append(function.exit).append("\texit").append(method).append("\t\t\t\t\n");
+            text.append(function.exit).append("\texit").append(method).append("\t\t\t\t\t\n");
         }
         Files.writeString(out, text);
         System.out.println(kind + ": " + counts[0] + " sites, " + counts[1] + " library sites, " + counts[2]

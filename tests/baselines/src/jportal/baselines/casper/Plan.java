@@ -12,8 +12,9 @@ import jportal.baselines.agent.Code;
 
 /**
  * Which sites are logged and which are checked. The table has the columns id, kind, class, method,
- * descriptor, bci, line, opcode, logged, checked. The row of kind {@code exit} is the last of a
- * method. {@code logged} is 1 if the site writes a token, 2 if its callees do.
+ * descriptor, bci, line, opcode, logged, checked, targets. The row of kind {@code exit} is the last
+ * of a method. {@code logged} is 1 if the site writes a token, 2 if its callees do. {@code targets}
+ * are the exits of the application methods that a call may reach directly.
  */
 public final class Plan {
     /** The rows of one method. */
