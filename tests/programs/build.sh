@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
 # libsteadystart.so in build/programs, and beside them the stacks agent, libjportal_stacks.so, and
-# the baseline that counts native methods, libjportal_natives.so. Needs a JDK 17 (build/jdk, else
+# of the baselines the one that counts native methods, libjportal_natives.so, and the profilers,
+# libjportal_samplers.so. Needs a JDK 17 (build/jdk, else
 # JAVA_HOME, else that on the PATH), gcc and g++, and Debian's libasm-java, ecj, antlr4, fop and
 # libsunflow-java.
 set -euo pipefail
@@ -45,6 +46,8 @@ g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/
   -o "$work/libjportal_stacks.so" "$root/tests/stacks-agent/native/stacks.cpp" -lpthread -ldl
 g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_natives.so" "$root/tests/baselines/native/natives.cpp"
+g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+  -o "$work/libjportal_samplers.so" "$root/tests/baselines/native/samplers.cpp" -lpthread -ldl
 
 # The programs must contain every bytecode of opcodes.txt. javap names wide forms with a suffix.
 find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
@@ -56,5 +59,5 @@ missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
 "$jdk/bin/jar" --create --file "$work/examples.jar" -C "$work/examples" .
 "$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
 mv "$work/programs.jar" "$work/examples.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" \
-  "$work/libjportal_stacks.so" "$work/libjportal_natives.so" "$out/"
-echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so, libsteadystart.so, libjportal_stacks.so and libjportal_natives.so"
+  "$work/libjportal_stacks.so" "$work/libjportal_natives.so" "$work/libjportal_samplers.so" "$out/"
+echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so, libsteadystart.so, libjportal_stacks.so, libjportal_natives.so and libjportal_samplers.so"
