@@ -40,6 +40,24 @@ const COMPILATION_LOG: &str = "<hotspot_log><tty>
 <bc code='184' bci='5'/><call method='4' count='-1' prof_factor='1' inline='1'/><inline_fail reason='recursive'/></parse>
 <failure reason='x' phase='parse'/><task_done success='1' stamp='0.2'/></task></compilation_log><hotspot_log_done stamp='1'/></hotspot_log>";
 
+/// What `jfr print --json` prints of one sample.
+const JFR_SAMPLE: &str = r#"{"recording": {"events": [{"type": "jdk.ExecutionSample", "values": {
+  "startTime": "2026-11-28T10:00:00.000000001Z", "sampledThread": {"osThreadId": 7, "javaName": "main"},
+  "stackTrace": {"truncated": false, "frames": [{"method": {"type": {"name": "A"}, "name": "f",
+  "descriptor": "(I)I"}, "bytecodeIndex": 3, "type": "Interpreted"}]}}}]}}"#;
+
+/// The plan of the methods of the target `witness`, and a log: `f` begins, calls `g` twice, and
+/// returns.
+const WITNESS_PLAN: &str = "\
+id\tkind\tclass\tmethod\tdescriptor\tbci\tlogged\tchecked\ttargets
+0\tcall\tA\tf\t(I)I\t0\t1\t0\t4
+1\treturn\tA\tf\t(I)I\t8\t1\t0\t
+2\texit\tA\tf\t(I)I\t\t\t\t
+3\treturn\tA\tg\t(I)I\t1\t0\t0\t
+4\texit\tA\tg\t(I)I\t\t\t\t
+";
+const WITNESS: [u32; 5] = [0x9020_0000, 2, 0, 0, 1];
+
 const JACOCO_LISTING: &str = "jacoco\t0.8.6\nclass\ta/B\tran\nmethod\tf\t(I)I\t5 6 1 2\tL 1 J4 P0+ 1 K5:1+ L 1 P2- R3+ S t1:2:3+\ti0:2 r1:4:5 m1:2\n\
     method\tg\t()V\t-\tinlined\t-\nclass\tc/D\tfailed\twhy\nclass\tE\tsilent\n";
 
@@ -101,6 +119,10 @@ pub fn write(to: &Path, jportal: &Path, captures: &[PathBuf]) -> Result<usize> {
     unit(&mut corpus, folder.path())?;
     corpus.add("compilation_log", "log", COMPILATION_LOG.as_bytes())?;
     corpus.add("jacoco_listing", "listing", JACOCO_LISTING.as_bytes())?;
+    corpus.add("profile", "collapsed", b"java/lang/Thread.run;A.f_[j];A.g 7\nA.f 1\n")?;
+    corpus.add("profile", "jfr", JFR_SAMPLE.as_bytes())?;
+    let words: Vec<u8> = WITNESS.iter().flat_map(|word| word.to_le_bytes()).collect();
+    corpus.add_two("witness", "loop", WITNESS_PLAN.as_bytes(), &words)?;
     let log = [&b"JPPROBE\0"[..], &[1, 0, 0, 0, 100, 0, 0, 0], &[0; 16], &[1, 0, 0, 0, 2, 0, 0, 0]].concat();
     corpus.add("probe_log", "log", &log)?;
     for (n, path) in captures.iter().enumerate() {

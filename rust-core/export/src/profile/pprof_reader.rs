@@ -60,7 +60,14 @@ impl PprofStacks {
         if bytes.len() as u64 > MOST {
             return Err(PprofError::TooLarge);
         }
-        Self::new(Profile::decode(&bytes[..])?)
+        Self::decode(&bytes)
+    }
+    /// Reads a profile that is not compressed.
+    ///
+    /// # Errors
+    /// [`PprofError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, PprofError> {
+        Self::new(Profile::decode(bytes)?)
     }
     fn new(profile: Profile) -> Result<Self, PprofError> {
         let functions: HashMap<u64, i64> = profile.function.iter().map(|f| (f.id, f.name)).collect();

@@ -26,8 +26,14 @@ type Result<T> = std::result::Result<T, ExpandError>;
 
 /// Class initialisers inside one another at most.
 const MOST_NESTED: usize = 1000;
-/// States of one search for the way to an exception at most.
+/// States of all searches for the ways to exceptions at most; more for long logs.
 const MOST_STATES: usize = 1 << 22;
+/// As many more for each word.
+const STATES_PER_WORD: usize = 1 << 10;
+/// Activations that the open states of a search hold together at most.
+const MOST_HELD: usize = 1 << 24;
+/// Sites without a token in between at most. A sound plan logs a site of each circle.
+const MOST_SILENT: usize = 1 << 20;
 
 /// Where an activation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +95,8 @@ pub fn expand(program: &Program, firsts: &FirstSets, words: &[u32]) -> Result<Si
         position: 0,
         activations: 0,
         nested: 0,
+        silent: 0,
+        states: MOST_STATES.saturating_add(words.len().saturating_mul(STATES_PER_WORD)),
         trace: SiteTrace::default(),
     };
     while of.peek()?.is_some() && !of.trace.is_truncated {
@@ -110,6 +118,10 @@ struct Expander<'a> {
     /// Activations since the last token.
     activations: u32,
     nested: usize,
+    /// Sites since the last token.
+    silent: usize,
+    /// States that searches may still take.
+    states: usize,
     trace: SiteTrace,
 }
 
@@ -169,8 +181,10 @@ impl Expander<'_> {
     fn consume(&mut self) {
         self.position += token_len(self.word(self.position));
         self.activations = 0;
+        self.silent = 0;
     }
     fn put(&mut self, out: Option<usize>, site: u32) {
+        self.silent += 1;
         match out.and_then(|number| self.trace.initialisers.get_mut(number)) {
             Some(trace) => trace.push(site),
             None => self.trace.main.push(site),
@@ -186,6 +200,10 @@ impl Expander<'_> {
             let head = self.peek()?;
             if self.trace.is_truncated {
                 return Ok(false);
+            }
+            if self.silent > MOST_SILENT {
+                let name = self.name(top.function);
+                return Err(self.error(format!("the plan logs no site of a circle through {name}")));
             }
             returned = true;
             match (head, top.at) {
@@ -324,12 +342,13 @@ impl Expander<'_> {
         };
         let mut open = vec![first];
         let mut found: Option<Unwound> = None;
-        let mut states = 0;
+        let mut held = 0;
         while let Some(state) = open.pop() {
-            states += 1;
-            if states > MOST_STATES {
-                return Err(self.error("the search for the way to an exception has no end"));
-            }
+            held -= state.top.len();
+            // A state of many activations takes longer to copy.
+            let left = self.states.checked_sub(1 + state.top.len() / 16).filter(|_| held <= MOST_HELD);
+            self.states =
+                left.ok_or_else(|| self.error("the search for the way to an exception has no end"))?;
             let unwound = if state.activations == limit { self.matches(stack, &state)? } else { None };
             if unwound.is_some() && found.is_some() {
                 let name = stack.last().map_or_else(String::new, |top| self.name(top.function));
@@ -337,7 +356,9 @@ impl Expander<'_> {
             }
             found = unwound.or(found);
             if !state.is_stuck {
+                let before = open.len();
                 self.follow(stack, state, limit, &mut ways, &mut open)?;
+                held += open[before..].iter().map(|state| state.top.len()).sum::<usize>();
             }
         }
         let Some(found) = found else {
@@ -358,6 +379,7 @@ impl Expander<'_> {
         stack.extend(top);
         self.position = found.position;
         self.activations = 0;
+        self.silent = 0;
         Ok(())
     }
     /// Adds the states that follow without a token.

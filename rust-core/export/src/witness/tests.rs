@@ -253,6 +253,18 @@ fn a_hostile_log_is_an_error() {
         let error = expanded(&program, &words).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
+    // `g` calls itself, and nothing of it is logged.
+    let circle = PLAN.replace("7\treturn\ta/A\tg\t(I)I\t1\t1\t172", "7\tcall\ta/A\tg\t(I)I\t0\t1\t184");
+    let circle = circle.replace("184\t0\t0\t\n8\t", "184\t0\t0\t8\n8\t");
+    let mut table = methods();
+    table.push(method("a/B", "g", &[184, 0, 1, 167, 255, 253]));
+    let plan = Plan::read(circle.replace("a/A\tg", "a/B\tg").as_bytes()).unwrap();
+    let looping = Program::new(plan, &table);
+    assert_eq!(looping.known(), 5);
+    let error = expanded(&looping, &[ENTRY, 3, 5, 1, 2]).unwrap_err().to_string();
+    assert!(error.contains("the plan logs no site of a circle through a.B.g"), "{error}");
+    let error = expanded(&looping, &[ENTRY, 3, 5, 1, LEFT, 8, 0, u32::MAX]).unwrap_err().to_string();
+    assert!(error.contains("has no end"), "{error}");
     let mut rng = fastrand::Rng::with_seed(1);
     let heads = [ENTRY, CALLBACK, LEFT, CAUGHT, IMPLICIT, IMPLICIT_END];
     for _ in 0..20_000 {
