@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use jportal_tests::figures::figure;
 use jportal_tests::place::{self, Installation};
+use jportal_tests::process;
 use jportal_tests::programs::{self, Program, Size};
-use jportal_tests::recording::{EngineMode, Plan, RecordedRun};
+use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
 
@@ -310,7 +312,7 @@ fn expanded_by_the_command(run: &Instrumented, plan: &Path) -> Result<(), String
     require(verified.status.success(), &format!("{}{}", verified.text(), verified.stderr))
 }
 
-/// Compares these modes on a program. Without a class path there is no plan.
+/// Compares these modes on a program.
 fn check(name: &str, small: Option<&'static [&'static str]>, modes: &[&str]) {
     let test = format!("instrumented {name}");
     let Some(place) = place::installed(&test) else { return };
@@ -337,13 +339,16 @@ fn compare(place: &Installation, agents: &Agents, program: &Program, mode: &str)
     if SITES.contains(&mode) {
         let arguments = program.command(&place.root, &place.programs, Size::Small);
         let at = arguments.iter().position(|argument| argument == "-cp").ok_or("no class path")?;
-        let classes = Path::new(&arguments[at + 1]);
-        let plan = agents.plan(if mode == "bri" { "bri" } else { "casper" }, classes);
+        let mut classes = PathBuf::from(&arguments[at + 1]);
+        if program.name == "javac" {
+            classes = format!("{}:{}", classes.display(), classes_of_javac(place, agents)?.display()).into();
+        }
+        let plan = agents.plan(if mode == "bri" { "bri" } else { "casper" }, &classes);
         let run = Instrumented::record(place, agents, program, (mode, Some(&plan)))?;
         return kept(
             match mode {
                 "fi" => full_log(&run, &PlannedSites::read(&plan)),
-                _ => expanded(agents, &run, classes, &plan),
+                _ => expanded(agents, &run, &classes, &plan),
             },
             run,
         );
@@ -359,17 +364,26 @@ fn compare(place: &Installation, agents: &Agents, program: &Program, mode: &str)
     )
 }
 
+/// The class files of the module that is javac, which is on no class path.
+fn classes_of_javac(place: &Installation, agents: &Agents) -> Result<PathBuf, String> {
+    let folder = agents.folder.join("jdk.compiler");
+    if !folder.exists() {
+        let home = place.java.ancestors().nth(2).ok_or("java is in no JDK")?;
+        let mut command = Command::new(home.join("bin/jmod"));
+        command.arg("extract").arg("--dir").arg(&folder).arg(home.join("jmods/jdk.compiler.jmod"));
+        let finished = process::run(&mut command, LIMIT).map_err(|e| e.to_string())?;
+        require(finished.status.success(), &finished.stderr)?;
+    }
+    Ok(folder.join("classes"))
+}
+
 /// Keeps the recording of a comparison that failed.
 fn kept(result: Result<usize, String>, run: Instrumented) -> Result<usize, String> {
     result.map_err(|error| format!("{error}\nthe capture is in {}", run.recording.keep().display()))
 }
 
-fn all_but_sites() -> Vec<&'static str> {
-    COUNTING.iter().map(|(mode, ..)| *mode).chain(BLOCKS).collect()
-}
-
 fn all() -> Vec<&'static str> {
-    all_but_sites().into_iter().chain(SITES).collect()
+    COUNTING.iter().map(|(mode, ..)| *mode).chain(BLOCKS).chain(SITES).collect()
 }
 
 #[test]
@@ -405,6 +419,5 @@ fn antlr() {
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn javac() {
-    // Its classes are those of a module, so there is no class path to plan for.
-    check("javac", Some(&["@least", "1"]), &all_but_sites());
+    check("javac", Some(&["@least", "1"]), &all());
 }
