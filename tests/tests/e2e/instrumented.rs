@@ -419,5 +419,8 @@ fn antlr() {
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn javac() {
-    check("javac", Some(&["@least", "1"]), &all());
+    // The logs of few sites are left out: classes of other modules override methods of javac, so
+    // the plan of its module alone is no closed world (docs/notes/open-ends.md).
+    let modes: Vec<&str> = all().into_iter().filter(|mode| !SITES[1..].contains(mode)).collect();
+    check("javac", Some(&["@least", "1"]), &modes);
 }
