@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use jportal::export::witness::{FirstSets, Plan, SiteTrace, WordLog, expand, traces};
+use jportal::export::witness::{FirstSets, SiteTrace, WordLog, expand, traces};
 use jportal_plain::line;
 use serde::Serialize;
 
@@ -52,7 +52,6 @@ pub(super) fn verify(args: &VerifyArgs, folder: &Path) -> Result<CommandOutcome>
     if let Some(map) = &args.map {
         capture = decode::restored(capture, map)?;
     }
-    let names = Plan::read(std::io::BufReader::new(File::open(plan)?))?.names();
     let program = program(plan, &capture)?;
     let answer = decode::query(&args.decode, &capture)?.run(traces(std::sync::Arc::clone(&program)))?;
     decode::remark(&args.decode, &capture, &answer)?;
@@ -68,19 +67,13 @@ pub(super) fn verify(args: &VerifyArgs, folder: &Path) -> Result<CommandOutcome>
             Some(log) => match expand(&program, &firsts, &log.words) {
                 Err(error) => Some(error.to_string()),
                 Ok(expanded) => expanded.parts_from(&whole).map(|place| {
-                    let name = |site: Option<u32>| match site {
-                        None => "nothing".to_owned(),
-                        Some(site) => {
-                            names.get(&site).map_or_else(|| site.to_string(), |n| line(n).into_owned())
-                        }
-                    };
-                    let (ours, theirs) = (at(&expanded, place), at(&whole, place));
                     let (number, site) = place;
-                    format!(
-                        "trace {number}, site {site}: the log has {}, the flow {}",
-                        name(ours),
-                        name(theirs)
-                    )
+                    let name = |of: &SiteTrace| match of.trace(number).get(site) {
+                        None => "nothing".to_owned(),
+                        Some(site) => line(&program.name(*site)).into_owned(),
+                    };
+                    let (ours, theirs) = (name(&expanded), name(&whole));
+                    format!("trace {number}, site {site}: the log has {ours}, the flow {theirs}")
                 }),
             },
         };
@@ -107,15 +100,6 @@ pub(super) fn verify(args: &VerifyArgs, folder: &Path) -> Result<CommandOutcome>
     }
     let passed = comparison.equal && comparison.sites > 0;
     Ok(if passed { CommandOutcome::Done } else { CommandOutcome::Findings })
-}
-
-/// The site at a place of a trace.
-fn at(trace: &SiteTrace, (number, site): (usize, usize)) -> Option<u32> {
-    let of = match number.checked_sub(1) {
-        None => &trace.main,
-        Some(number) => trace.initialisers.get(number)?,
-    };
-    of.get(site).copied()
 }
 
 /// The logs of a directory, by number of their threads.

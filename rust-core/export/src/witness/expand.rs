@@ -130,8 +130,7 @@ impl Expander<'_> {
         ExpandError { word: self.position, why: why.into() }
     }
     fn name(&self, function: FunctionId) -> String {
-        let plan = &self.program.function(function).plan;
-        format!("{}.{}{}", plan.class.replace('/', "."), plan.name, plan.descriptor)
+        self.program.function(function).name()
     }
     fn word(&self, at: usize) -> u32 {
         self.words.get(at).copied().unwrap_or(0)
@@ -147,6 +146,10 @@ impl Expander<'_> {
     }
     fn site(&self, function: FunctionId, at: SiteIndex) -> &PlannedSite {
         &self.program.function(function).plan.sites[at as usize]
+    }
+    /// The functions that a call may begin.
+    fn targets(&self, function: FunctionId, at: SiteIndex) -> &[FunctionId] {
+        self.program.function(function).targets(at)
     }
     /// Whether the token at a place is whole.
     fn is_whole(&self, at: usize) -> bool {
@@ -270,7 +273,7 @@ impl Expander<'_> {
         let next = self.next(function, at)?;
         let ways: Vec<(SiteIndex, usize)> = next
             .iter()
-            .flat_map(|site| (0..self.site(function, *site).targets.len().max(1)).map(|way| (*site, way)))
+            .flat_map(|site| (0..self.targets(function, *site).len().max(1)).map(|way| (*site, way)))
             .collect();
         let token = self.terminal(head)?;
         let fits = |(site, way): &&(SiteIndex, usize)| {
@@ -285,7 +288,7 @@ impl Expander<'_> {
             };
         };
         let planned = self.site(function, site).clone();
-        let target = self.program.targets(&planned).get(way).copied();
+        let target = self.targets(function, site).get(way).copied();
         if planned.logged != LoggedBy::Nobody {
             let Some(token) = token else { return Ok(false) };
             let expected = match (planned.logged, target) {
@@ -421,13 +424,13 @@ impl Expander<'_> {
                     }
                 }
                 LoggedBy::Nobody => {
-                    let targets = self.program.targets(planned);
+                    let targets = self.targets(top.function, site);
                     if planned.may_leave() || targets.is_empty() {
                         open.push(SearchState { way, ..state.moved(stack, calling(None)) });
                         continue;
                     }
                     for target in targets {
-                        open.push(SearchState { way, ..state.moved(stack, calling(Some(target))) });
+                        open.push(SearchState { way, ..state.moved(stack, calling(Some(*target))) });
                     }
                 }
             }

@@ -38,8 +38,8 @@ impl FirstSets {
     /// executed, so nothing begins with it.
     pub fn new(program: &Program) -> Self {
         let sites = program.functions.iter().map(|f| {
-            let ways = |targets: &[u32]| vec![First::new(); targets.len().max(1)];
-            f.plan.sites.iter().map(|site| ways(&site.targets)).collect()
+            let ways = |site| vec![First::new(); f.targets(site).len().max(1)];
+            (0..f.plan.sites.len() as SiteIndex).map(ways).collect()
         });
         let mut this =
             Self { functions: vec![First::new(); program.functions.len()], sites: sites.collect() };
@@ -77,7 +77,7 @@ impl FirstSets {
     fn extend(&mut self, program: &Program, function: FunctionId, at: SiteIndex) -> bool {
         let of = program.function(function);
         let (Some(graph), Some(site)) = (&of.graph, of.plan.sites.get(at as usize)) else { return false };
-        let targets = program.targets(site);
+        let targets = of.targets(at);
         let ways = self.sites[function as usize][at as usize].len();
         let mut grows = false;
         for way in 0..ways {
@@ -131,9 +131,9 @@ impl FirstSets {
 /// The functions, callees before callers where calls do not form a circle.
 fn callees_first(program: &Program) -> Vec<FunctionId> {
     let callees = |function: FunctionId| -> Vec<FunctionId> {
-        let known = program.function(function).graph.is_some();
-        let sites = program.function(function).plan.sites.iter().filter(|_| known);
-        sites.flat_map(|site| program.targets(site)).collect()
+        let of = program.function(function);
+        let sites = 0..of.graph.as_ref().map_or(0, |graph| graph.insns.len() as SiteIndex);
+        sites.flat_map(|site| of.targets(site)).copied().collect()
     };
     let mut order = Vec::new();
     let mut seen = vec![false; program.functions.len()];

@@ -101,11 +101,7 @@ pub struct FlowThread<L> {
     has_begun: bool,
 }
 
-impl<L: Listener + std::fmt::Debug> Analysis for PlannedFlow<L>
-where
-    L: Sync + 'static,
-    L::Output: Sync + std::fmt::Debug,
-{
+impl<L: Listener<Output: Sync> + 'static> Analysis for PlannedFlow<L> {
     type Thread = FlowThread<L>;
 
     fn begin(&self, info: &ThreadInfo) -> Self::Thread {
@@ -206,9 +202,8 @@ impl<L: Listener> FlowThread<L> {
                     self.listener.unwinds(program, planned);
                 }
             }
-            Exit::Return => {}
             // At the end of a recording, the frames that are left are given up.
-            Exit::Lost => {}
+            Exit::Return | Exit::Lost => {}
             Exit::PopFrame | Exit::EarlyReturn | Exit::Unknown => self.is_exact = false,
         }
         self.replaced.clear();

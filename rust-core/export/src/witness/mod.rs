@@ -49,17 +49,20 @@ impl SiteTrace {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// A trace by number: 0 is the main one, the others are those of class initialisers. Empty if
+    /// there is none.
+    pub fn trace(&self, number: usize) -> &[u32] {
+        match number.checked_sub(1) {
+            None => &self.main,
+            Some(number) => self.initialisers.get(number).map_or(&[], Vec::as_slice),
+        }
+    }
     /// Where two traces part: the trace, 0 for the main one, and the place in it. `None`: they are
     /// equal. A truncated trace may be a prefix.
     pub fn parts_from(&self, whole: &Self) -> Option<(usize, usize)> {
-        let all = |of: &Self| -> Vec<Vec<u32>> {
-            std::iter::once(&of.main).chain(&of.initialisers).cloned().collect()
-        };
-        let (ours, theirs) = (all(self), all(whole));
-        for number in 0..ours.len().max(theirs.len()) {
-            let of = |all: &[Vec<u32>]| all.get(number).cloned().unwrap_or_default();
-            let (a, b) = (of(&ours), of(&theirs));
-            let common = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+        for number in 0..=self.initialisers.len().max(whole.initialisers.len()) {
+            let (a, b) = (self.trace(number), whole.trace(number));
+            let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
             let is_prefix = self.is_truncated && common == a.len();
             if !is_prefix && (common < a.len() || common < b.len()) {
                 return Some((number, common));

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead};
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use jportal_units::Bci;
 
 /// Why a plan cannot be used.
@@ -148,18 +148,6 @@ impl Plan {
             line += m.sites.len() + 1;
         }
         Ok(())
-    }
-    /// The names of all sites and methods, by number: `class.method(descriptor)@bci`.
-    pub fn names(&self) -> HashMap<u32, String> {
-        let mut names = HashMap::new();
-        for m in &self.methods {
-            let method = format!("{}.{}{}", m.class.replace('/', "."), m.name, m.descriptor);
-            for site in &m.sites {
-                names.insert(site.id, format!("{method}@{}", site.bci.get()));
-            }
-            names.insert(m.exit, format!("{method}, left by an exception"));
-        }
-        names
     }
 }
 

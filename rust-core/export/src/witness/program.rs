@@ -172,11 +172,22 @@ fn super_call(method: &Method, parsed: &[Instruction<'_>]) -> Option<u32> {
 #[derive(Debug)]
 pub(super) struct KnownMethod {
     pub(super) plan: PlannedMethod,
+    /// By site: the functions that a call may begin.
+    targets: Vec<Vec<FunctionId>>,
     /// `None`: the recording does not have the method, so it was never executed.
     pub(super) graph: Option<SiteGraph>,
 }
 
 impl KnownMethod {
+    /// `class.name(descriptor)`.
+    pub(super) fn name(&self) -> String {
+        let PlannedMethod { class, name, descriptor, .. } = &self.plan;
+        format!("{}.{name}{descriptor}", class.replace('/', "."))
+    }
+    /// The functions that a call may begin.
+    pub(super) fn targets(&self, site: SiteIndex) -> &[FunctionId] {
+        self.targets.get(site as usize).map_or(&[], Vec::as_slice)
+    }
     pub(super) fn is_initialiser(&self) -> bool {
         self.plan.name == "<clinit>"
     }
@@ -198,12 +209,10 @@ impl Program {
         for m in methods.iter().filter(|m| !m.code.is_empty()) {
             named.entry((&m.class_name, &m.name, &m.signature)).or_default().push(m);
         }
-        let mut this = Self {
-            functions: Vec::new(),
-            by_method: HashMap::new(),
-            by_number: HashMap::new(),
-            by_site: HashMap::new(),
-        };
+        let by_number: HashMap<u32, FunctionId> =
+            (0..).zip(&plan.methods).map(|(id, method)| (method.exit, id)).collect();
+        let mut this =
+            Self { functions: Vec::new(), by_method: HashMap::new(), by_number, by_site: HashMap::new() };
         for (id, plan) in (0..).zip(plan.methods) {
             let found = named.get(&(&*plan.class, &*plan.name, &*plan.descriptor));
             let mut graph = None;
@@ -217,9 +226,10 @@ impl Program {
                     this.by_method.insert(m.id, id);
                 }
             }
-            this.by_number.insert(plan.exit, id);
             this.by_site.extend((0..).zip(&plan.sites).map(|(at, site)| (site.id, (id, at))));
-            this.functions.push(KnownMethod { plan, graph });
+            let function = |number| this.by_number.get(number).copied();
+            let targets = plan.sites.iter().map(|site| site.targets.iter().filter_map(function).collect());
+            this.functions.push(KnownMethod { targets: targets.collect(), plan, graph });
         }
         this
     }
@@ -240,8 +250,17 @@ impl Program {
     pub(super) fn function(&self, id: FunctionId) -> &KnownMethod {
         &self.functions[id as usize]
     }
-    /// The functions that a call may begin.
-    pub(super) fn targets(&self, site: &PlannedSite) -> Vec<FunctionId> {
-        site.targets.iter().filter_map(|number| self.numbered(*number)).collect()
+    /// The name of a site or a method, by number: `class.method(descriptor)@bci`.
+    pub fn name(&self, number: u32) -> String {
+        let of_site = self.by_site.get(&number).and_then(|(function, site)| {
+            let function = self.functions.get(*function as usize)?;
+            let bci = function.plan.sites.get(*site as usize)?.bci.get();
+            Some(format!("{}@{bci}", function.name()))
+        });
+        let of_method = || {
+            let function = self.numbered(number)?;
+            Some(format!("{}, left by an exception", self.function(function).name()))
+        };
+        of_site.or_else(of_method).unwrap_or_else(|| number.to_string())
     }
 }
