@@ -70,7 +70,7 @@ fn time_ranks_by_what_the_method_itself_took() {
     assert_eq!(report.time, Some(TimeSteps { ticks: 100, steps: 2 }));
     let text = report.text();
     assert!(text.contains("   50   50.0%          3   50.0%"), "{text}");
-    assert!(text.contains("The flow says 2 times how late it is, every 50 ticks on average"), "{text}");
+    assert!(text.contains("The flow has 2 steps of time, 50 ticks long on average"), "{text}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!((&json["by"], &json["methods"][0]["ticks"]), (&"time".into(), &50.into()));
     assert_eq!(serde_json::from_value::<HotMethods>(json).unwrap(), report);

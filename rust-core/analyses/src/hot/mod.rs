@@ -401,21 +401,15 @@ impl HotMethods {
         let all = self.total.bytecodes.total();
         let mut rows = Vec::new();
         let blind = self.inexact.is_blind();
+        let cost = self.cost_columns();
         for m in &self.methods {
             let name = format!("{}{}", m.method, version_text(m.version));
             let share = percent(m.counts.bytecodes.total(), all);
-            let mut cells = self.cost_cells(m);
+            let mut cells = cost.as_ref().map_or_else(Vec::new, |cost| cost.cells(m));
             cells.extend(row(&name, &m.counts, &share, (&m.missing, blind)));
             rows.push(cells);
         }
-        let mut cells = match self.by {
-            HotRank::Inclusive => vec![String::new(), String::new()],
-            HotRank::Time => {
-                let ticks = self.time.unwrap_or_default().ticks;
-                vec![ticks.to_string(), percent(ticks, ticks)]
-            }
-            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
-        };
+        let mut cells = cost.as_ref().map_or_else(Vec::new, |cost| cost.last.to_vec());
         cells.extend(row(
             "all methods of the recording",
             &self.total,
@@ -423,11 +417,8 @@ impl HotMethods {
             (&self.missing, blind),
         ));
         rows.push(cells);
-        let mut columns = match self.by {
-            HotRank::Inclusive => vec![("with callees", Align::Right), ("share", Align::Right)],
-            HotRank::Time => vec![("ticks", Align::Right), ("share", Align::Right)],
-            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
-        };
+        let heading = |cost: &CostColumns| vec![(cost.heading, Align::Right), ("share", Align::Right)];
+        let mut columns = cost.as_ref().map_or_else(Vec::new, heading);
         columns.extend([
             ("bytecodes", Align::Right),
             ("share", Align::Right),
@@ -445,7 +436,7 @@ impl HotMethods {
         }
         if let (HotRank::Time, Some(time)) = (self.by, self.time) {
             text.push_str(&format!(
-                "ticks: time on a core. The flow says {} times how late it is, every {} ticks on average; what lies between is shared by bytecodes\n",
+                "ticks: time on a core. The flow has {} steps of time, {} ticks long on average; the time of a step is shared by its bytecodes\n",
                 time.steps,
                 time.mean()
             ));
@@ -453,21 +444,41 @@ impl HotMethods {
         text.push_str(&least_note(&self.inexact, self.exact));
         text
     }
-    /// The cells of a row for the figure by which methods are ranked, unless each row has it.
-    fn cost_cells(&self, m: &HotMethod) -> Vec<String> {
-        let cost = m.cost.unwrap_or_default();
+    /// The columns of the figure by which methods are ranked, unless the table has it anyway.
+    fn cost_columns(&self) -> Option<CostColumns> {
         match self.by {
-            HotRank::Bytecodes | HotRank::Calls => Vec::new(),
-            HotRank::Inclusive => {
-                let least = if cost.inclusive_exact { "" } else { "≥ " };
-                let all = self.total.bytecodes.total();
-                vec![format!("{least}{}", cost.inclusive), percent(cost.inclusive, all)]
-            }
+            HotRank::Bytecodes | HotRank::Calls => None,
+            HotRank::Inclusive => Some(CostColumns {
+                heading: "with callees",
+                all: self.total.bytecodes.total(),
+                figure: |cost| (if cost.inclusive_exact { "" } else { "≥ " }, cost.inclusive),
+                // Each bytecode counts in several methods.
+                last: Default::default(),
+            }),
             HotRank::Time => {
                 let all = self.time.unwrap_or_default().ticks;
-                vec![cost.ticks.to_string(), percent(cost.ticks, all)]
+                let last = [all.to_string(), percent(all, all)];
+                Some(CostColumns { heading: "ticks", all, figure: |cost| ("", cost.ticks), last })
             }
         }
+    }
+}
+
+/// Two columns: a figure of [`MethodCost`], and its share.
+struct CostColumns {
+    heading: &'static str,
+    /// Of what the share is.
+    all: u64,
+    /// A mark, and the figure.
+    figure: fn(&MethodCost) -> (&'static str, u64),
+    /// The cells of the last row, which is that of all methods together.
+    last: [String; 2],
+}
+
+impl CostColumns {
+    fn cells(&self, m: &HotMethod) -> Vec<String> {
+        let (mark, figure) = (self.figure)(&m.cost.unwrap_or_default());
+        vec![format!("{mark}{figure}"), percent(figure, self.all)]
     }
 }
 

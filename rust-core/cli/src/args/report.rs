@@ -156,8 +156,8 @@ pub(crate) enum HotRankName {
     Inclusive,
     /// Time on a core in the method itself
     ///
-    /// The flow says from time to time how late it is. What lies between two such times is shared
-    /// by the bytecodes executed there; the report says how long these steps are.
+    /// The flow has a time stamp from time to time. The time between two of them is shared by the
+    /// bytecodes executed there; the report says how long these steps are.
     Time,
 }
 
