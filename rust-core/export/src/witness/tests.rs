@@ -164,6 +164,24 @@ fn library_code_calls_back() {
 }
 
 #[test]
+fn a_call_that_has_returned_is_watched_no_longer() {
+    // The call at 0 may reach library code, and does. What `main` calls then is no callback.
+    let program = program(&PLAN.replace("184\t0\t0\t6\n", "184\t0\t1\t\n"));
+    let events = [
+        &[enter_as(MAIN, Entry::Upcall), bytecode(MAIN, 0), enter(LIBRARY), bytecode(LIBRARY, 3)][..],
+        &[leave(LIBRARY)],
+        &steps(MAIN, &[3, 4, 7]),
+        &leaf(G, Entry::Call),
+        &steps(MAIN, &[10, 11]),
+        &[leave(MAIN)],
+    ];
+    let (full, words) = run(&program, &events.concat());
+    assert_eq!(full.main, [0, 1, 7, 2]);
+    assert_eq!(words, [ENTRY, 3, 1, 2]);
+    assert_eq!(expanded(&program, &words).unwrap(), full);
+}
+
+#[test]
 fn class_initialisers_stand_apart() {
     let program = program(PLAN);
     let callee = [leaf(INIT, Entry::Upcall), leaf(G, Entry::Call)].concat();
