@@ -42,11 +42,11 @@ gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/
   -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libsteadystart.so" "$here/native/steadystart.c"
-g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$root/tests/native" -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_stacks.so" "$root/tests/stacks-agent/native/stacks.cpp" -lpthread -ldl
 g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_natives.so" "$root/tests/baselines/native/natives.cpp"
-g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+g++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$root/tests/native" -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_samplers.so" "$root/tests/baselines/native/samplers.cpp" -lpthread -ldl
 
 # The programs must contain every bytecode of opcodes.txt. javap names wide forms with a suffix.

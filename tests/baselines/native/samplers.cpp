@@ -15,7 +15,6 @@
  * That is the number of samples, or nanoseconds that the innermost method took itself (times: of
  * the last four frames, as hprof has it).
  */
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -35,19 +34,12 @@
 
 #include <jvmti.h>
 
+#include "asgct.hpp"
+
 namespace {
 
-/* forte.cpp of HotSpot. */
-struct CallFrame {
-  jint lineno;
-  jmethodID method_id;
-};
-struct CallTrace {
-  JNIEnv *env_id;
-  jint num_frames;
-  CallFrame *frames;
-};
-using AsyncGetCallTrace = void (*)(CallTrace *, jint depth, void *ucontext);
+using asgct::CallFrame;
+using asgct::CallTrace;
 
 constexpr jint DEPTH = 1024;
 /* Frames of a stack in mode times. */
@@ -61,7 +53,7 @@ Mode mode;
 std::string file;
 long period_ms = 10;
 jvmtiEnv *jvmti;
-AsyncGetCallTrace async_get_call_trace;
+asgct::AsyncGetCallTrace async_get_call_trace;
 
 using Stack = std::vector<jmethodID>;
 std::mutex lock;
@@ -106,20 +98,6 @@ void on_signal(int, siginfo_t *, void *context) {
   for (size_t i = 0; i < count; i++) pool[at + 1 + i] = reinterpret_cast<uintptr_t>(own_frames[i].method_id);
   pool[at] = count;
 }
-
-/* AsyncGetCallTrace finds only methods that have an id already. */
-void prime(jclass type) {
-  jint count = 0;
-  jmethodID *ids = nullptr;
-  if (jvmti->GetClassMethods(type, &count, &ids) == JVMTI_ERROR_NONE) {
-    jvmti->Deallocate(reinterpret_cast<unsigned char *>(ids));
-  }
-}
-
-void JNICALL on_class_prepare(jvmtiEnv *, JNIEnv *, jthread, jclass type) { prime(type); }
-
-/* AsyncGetCallTrace refuses to work unless somebody takes this event (forte.cpp). */
-void JNICALL on_class_load(jvmtiEnv *, JNIEnv *, jthread, jclass) {}
 
 void JNICALL on_thread_start(jvmtiEnv *, JNIEnv *env, jthread) {
   if (own_frames == nullptr) own_frames = static_cast<CallFrame *>(calloc(DEPTH, sizeof(CallFrame)));
@@ -261,14 +239,7 @@ std::string describe(JNIEnv *env, jmethodID method) {
 void JNICALL on_vm_init(jvmtiEnv *, JNIEnv *env, jthread) {
   if (mode == Mode::asgct) {
     on_thread_start(jvmti, env, nullptr);
-    jint count = 0;
-    jclass *types = nullptr;
-    require(jvmti->GetLoadedClasses(&count, &types), "GetLoadedClasses");
-    for (jint i = 0; i < count; i++) {
-      prime(types[i]);
-      env->DeleteLocalRef(types[i]);
-    }
-    jvmti->Deallocate(reinterpret_cast<unsigned char *>(types));
+    require(asgct::prime_all(jvmti, env), "GetLoadedClasses");
     if (!start_timer()) {
       perror("jportal-samplers: the timer");
       abort();
@@ -361,8 +332,7 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *
   callbacks.VMDeath = on_vm_death;
   std::vector<jvmtiEvent> events = {JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH};
   if (mode == Mode::asgct) {
-    void *libjvm = dlopen("libjvm.so", RTLD_LAZY | RTLD_NOLOAD);
-    async_get_call_trace = reinterpret_cast<AsyncGetCallTrace>(libjvm ? dlsym(libjvm, "AsyncGetCallTrace") : nullptr);
+    async_get_call_trace = asgct::find();
     void *memory = mmap(nullptr, POOL * sizeof(*pool), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (async_get_call_trace == nullptr || memory == MAP_FAILED) {
@@ -370,8 +340,8 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *
       return JNI_ERR;
     }
     pool = static_cast<uintptr_t *>(memory);
-    callbacks.ClassPrepare = on_class_prepare;
-    callbacks.ClassLoad = on_class_load;
+    callbacks.ClassPrepare = asgct::on_class_prepare;
+    callbacks.ClassLoad = asgct::on_class_load;
     callbacks.ThreadStart = on_thread_start;
     callbacks.ThreadEnd = on_thread_end;
     events.insert(events.end(), {JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD, JVMTI_EVENT_THREAD_START,

@@ -25,7 +25,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
@@ -36,6 +35,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "asgct.hpp"
+
 namespace {
 
 constexpr uint32_t FORMAT_VERSION = 1;
@@ -43,17 +44,8 @@ constexpr uint32_t FORMAT_VERSION = 1;
 /* How a stack was taken. FORMAT.md has the numbers. */
 enum Api : uint8_t { GST = 1, ASGCT = 2, WALKER = 3, THROWABLE = 4, ASGCT_ASYNC = 5, GST_OTHER = 6 };
 
-/* The structures of forte.cpp, which no header of the JDK declares. */
-struct CallFrame {
-  jint lineno;
-  jmethodID method_id;
-};
-struct CallTrace {
-  JNIEnv *env_id;
-  jint num_frames;
-  CallFrame *frames;
-};
-using AsyncGetCallTrace = void (*)(CallTrace *, jint depth, void *ucontext);
+using asgct::CallFrame;
+using asgct::CallTrace;
 
 struct LogHeader {
   char magic[8];
@@ -107,7 +99,7 @@ struct Options {
 
 Options options;
 jvmtiEnv *jvmti;
-AsyncGetCallTrace async_get_call_trace;
+asgct::AsyncGetCallTrace async_get_call_trace;
 char directory[PATH_MAX];
 pthread_key_t exit_key;
 std::atomic<bool> failed{false};
@@ -701,30 +693,8 @@ void start_sampler(JNIEnv *env, jthread current) {
   }
 }
 
-/* AsyncGetCallTrace finds only methods that have an id already. */
-void prime(jclass type) {
-  jint count = 0;
-  jmethodID *ids = nullptr;
-  if (jvmti->GetClassMethods(type, &count, &ids) == JVMTI_ERROR_NONE) {
-    jvmti->Deallocate(reinterpret_cast<unsigned char *>(ids));
-  }
-}
-
-void JNICALL on_class_prepare(jvmtiEnv *, JNIEnv *, jthread, jclass type) { prime(type); }
-
-/* AsyncGetCallTrace refuses to work unless somebody takes this event (forte.cpp). */
-void JNICALL on_class_load(jvmtiEnv *, JNIEnv *, jthread, jclass) {}
-
 void JNICALL on_vm_init(jvmtiEnv *, JNIEnv *env, jthread current) {
-  jint count = 0;
-  jclass *types = nullptr;
-  if (jvmti->GetLoadedClasses(&count, &types) == JVMTI_ERROR_NONE) {
-    for (jint i = 0; i < count; i++) {
-      prime(types[i]);
-      env->DeleteLocalRef(types[i]);
-    }
-    jvmti->Deallocate(reinterpret_cast<unsigned char *>(types));
-  }
+  asgct::prime_all(jvmti, env);
   if (is_sampling()) start_sampler(env, current);
 }
 
@@ -853,16 +823,15 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *) {
   if (!parse_all(text)) return JNI_ERR;
   if (vm->GetEnv(reinterpret_cast<void **>(&jvmti), JVMTI_VERSION_11) != JNI_OK) return JNI_ERR;
   if (options.asgct || options.asgct_async) {
-    void *libjvm = dlopen("libjvm.so", RTLD_LAZY | RTLD_NOLOAD);
-    async_get_call_trace = reinterpret_cast<AsyncGetCallTrace>(libjvm ? dlsym(libjvm, "AsyncGetCallTrace") : nullptr);
+    async_get_call_trace = asgct::find();
     if (async_get_call_trace == nullptr) {
       fprintf(stderr, "jportal stacks: this VM has no AsyncGetCallTrace; leave out asgct and asgct-async\n");
       return JNI_ERR;
     }
   }
   jvmtiEventCallbacks callbacks = {};
-  callbacks.ClassPrepare = on_class_prepare;
-  callbacks.ClassLoad = on_class_load;
+  callbacks.ClassPrepare = asgct::on_class_prepare;
+  callbacks.ClassLoad = asgct::on_class_load;
   callbacks.VMInit = on_vm_init;
   callbacks.VMDeath = on_vm_death;
   callbacks.ThreadStart = on_thread_start;
