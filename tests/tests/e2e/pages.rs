@@ -14,12 +14,14 @@ use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
 /// Command lines that are not run: how they begin, and why.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("record --pid", "needs a VM that runs; flight.rs, live.rs and cli/tests/run.rs start one"),
     (
         "dev verify CAPTURE --oracle",
         "needs the oracle's log of the same run; programs.rs runs it on each program",
     ),
+    ("dev verify CAPTURE --call-trace", "needs a plan of the baselines; baselines.rs runs it"),
+    ("export witnesses", "needs a plan of the baselines; baselines.rs runs it"),
     ("dev verify CAPTURE --jacoco", "needs a run under JaCoCo's agent; jacoco.rs runs it"),
     ("validate debug-info", "needs compiled code; jit.rs and debug_info.rs run it"),
     ("record --emulate -o app.jportal -- -agentpath", "needs the stacks agent; stacks.rs runs it"),
@@ -31,6 +33,7 @@ const NOT_RUN: [(&str, &str); 12] = [
     ("record --emulate --timing cyc", "needs the stacks agent; stacks.rs runs it"),
     ("validate stacks", "needs a log of the stacks agent; stacks.rs runs it"),
     ("replay", "needs a compiled profiler; profilers.rs runs it"),
+    ("report hot-methods --by inclusive --compare", "needs profiles; stacks.rs takes them and runs it"),
     ("export FORMAT", "stands for all exports; docs/exports.md has a command line for each"),
     ("COMMAND --jobs N", "stands for all commands; jobs.rs runs them"),
 ];
