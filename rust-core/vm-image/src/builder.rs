@@ -118,11 +118,16 @@ impl VmImage {
     pub fn table(&self) -> &MethodTable {
         self.methods.table()
     }
-    /// The method whose entry stub was at `at` at the time `tsc`.
+    /// The method whose entry stub a thread entered at `at`, at the time `tsc` or shortly after
+    /// it: a coarse clock is late. So if the last method there had ended by then, it is the next
+    /// one. The VM lets a stub rest for two seconds before another method gets it
+    /// (`jportalMethodStubs.hpp`), so a clock that is late by less decides rightly.
     pub fn stub_at(&self, at: Address, tsc: Tsc) -> Option<MethodId> {
         let defs = self.stubs.get(&at.0)?;
-        let n = defs.partition_point(|d| d.0 <= tsc);
-        defs.get(n.saturating_sub(1)).map(|d| d.1)
+        let next = defs.partition_point(|d| d.0 <= tsc).max(1);
+        let last = defs.get(next - 1)?.1;
+        let ended = self.methods.had_ended(last, tsc);
+        Some(defs.get(next).filter(|_| ended).map_or(last, |d| d.1))
     }
     /// All method entry stubs: address and definitions in commit order.
     pub fn stubs(&self) -> impl Iterator<Item = (Address, &[(Tsc, MethodId)])> {
@@ -225,7 +230,7 @@ impl Builder {
             }
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
-            Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
+            Record::MethodFreed(r) => image.methods.freed(tsc, MethodPtr(r.method)),
             // The effects of a change of state on the code are visible as patches.
             Record::NMethodStateChanged(r) => {
                 let changed = self.nmethods.get(&r.nmethod).and_then(|id| image.codes.get_mut(id.0 as usize));
@@ -411,6 +416,43 @@ mod tests {
         assert_eq!((image.oddity_count, &image.oddities[..]), (0, &[][..]));
         assert!(image.stub_at(Address(0x1000), Tsc(1)).is_some());
         assert_eq!(image.stub_at(Address(0x1008), Tsc(9)), None);
+    }
+
+    /// A clock that knows the time of PSBs only is late: a thread has entered the next method's
+    /// stub, and the clock says that there is none yet.
+    #[test]
+    fn a_stub_whose_method_has_ended_is_the_next_ones() {
+        let mut builder = Builder::default();
+        let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut SinkNotes::default());
+        let stub =
+            |method| Record::MethodStub(schema::MethodStub { method, address: 0x1000, target: 0x8000 });
+        let class = |klass| {
+            Record::ClassDefined(schema::ClassDefined { klass, name: Str::from("C"), ..Default::default() })
+        };
+        let method = |method, klass| {
+            let name = format!("m{method}");
+            let name = Str::from(name.as_str());
+            Record::MethodDefined(schema::MethodDefined { method, klass, name, ..Default::default() })
+        };
+        for (tsc, number, end) in [(10, 1, 100), (200, 2, 300), (400, 3, 500)] {
+            put(tsc, class(number));
+            put(tsc + 1, stub(10 + number));
+            put(tsc + 2, method(10 + number, number));
+            put(
+                end,
+                match number {
+                    1 => Record::MethodFreed(schema::MethodFreed { method: 11 }),
+                    _ => Record::ClassUnloaded(schema::ClassUnloaded { klass: number }),
+                },
+            );
+        }
+        let image = builder.finish();
+        let at = |tsc| {
+            let id = image.stub_at(Address(0x1000), Tsc(tsc)).unwrap();
+            image.table().get(id).unwrap().name.to_string()
+        };
+        let found: Vec<String> = [1, 11, 100, 101, 201, 300, 301, 401, 501].into_iter().map(at).collect();
+        assert_eq!(found, ["m11", "m11", "m11", "m12", "m12", "m12", "m13", "m13", "m13"]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct MethodIndex {
     live: HashMap<u64, (MethodId, u64)>,
     /// By class: the pointers that were reported as its methods.
     members: HashMap<u64, Vec<u64>>,
+    /// When methods ended.
+    ended: HashMap<MethodId, Tsc>,
 }
 
 fn text(s: &Str) -> Box<str> {
@@ -95,8 +97,11 @@ impl MethodIndex {
             lives.push((tsc, None));
         }
         for ptr in self.members.remove(&klass).unwrap_or_default() {
-            if self.live.get(&ptr).is_some_and(|l| l.1 == klass) {
+            if let Some(&(id, of)) = self.live.get(&ptr)
+                && of == klass
+            {
                 self.live.remove(&ptr);
+                self.ended.insert(id, tsc);
             }
         }
     }
@@ -176,8 +181,14 @@ impl MethodIndex {
         }
     }
     /// The `Method*` was freed; a later method at that address is another one.
-    pub(crate) fn freed(&mut self, ptr: MethodPtr) {
-        self.live.remove(&ptr.0);
+    pub(crate) fn freed(&mut self, tsc: Tsc, ptr: MethodPtr) {
+        if let Some((id, _)) = self.live.remove(&ptr.0) {
+            self.ended.insert(id, tsc);
+        }
+    }
+    /// Whether the method was freed, or its class unloaded, before `tsc`.
+    pub(crate) fn had_ended(&self, id: MethodId, tsc: Tsc) -> bool {
+        self.ended.get(&id).is_some_and(|ended| *ended < tsc)
     }
     /// The method that lives at `ptr` after the records read up to here.
     pub(crate) fn live(&self, ptr: MethodPtr) -> Option<MethodId> {
@@ -276,7 +287,7 @@ mod tests {
         assert_eq!(index.live(MethodPtr(0x100)), None);
         assert_eq!(index.live(MethodPtr(0x200)), Some(moved));
         // An old capture repeats each method.
-        index.freed(MethodPtr(0x100));
+        index.freed(Tsc(30), MethodPtr(0x100));
         // An equal class at the same addresses has methods of its own; the past keeps the old ones.
         let again = define(&mut index, 40, 0x100, 1);
         assert_ne!(first, again);

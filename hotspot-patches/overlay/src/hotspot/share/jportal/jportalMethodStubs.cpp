@@ -29,6 +29,7 @@
 #include "runtime/atomic.hpp"
 #include "runtime/handles.inline.hpp"
 #include "runtime/mutexLocker.hpp"
+#include "runtime/os.hpp"
 #include "utilities/align.hpp"
 
 struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
@@ -41,9 +42,10 @@ struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
 };
 
 JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
-u4 JPortalMethodStubTable::_free_head = 0;
-u4 JPortalMethodStubTable::_free_tail = 0;
-int JPortalMethodStubTable::_free_count = 0;
+JPortalMethodStubTable::SlotList JPortalMethodStubTable::_released = { 0, 0, 0 };
+JPortalMethodStubTable::SlotList JPortalMethodStubTable::_resting = { 0, 0, 0 };
+JPortalMethodStubTable::SlotList JPortalMethodStubTable::_rested = { 0, 0, 0 };
+jlong JPortalMethodStubTable::_moved = 0;
 bool volatile JPortalMethodStubTable::_exhausted = false;
 
 u4 JPortalMethodStubTable::number_of(address slot) {
@@ -54,15 +56,51 @@ address JPortalMethodStubTable::slot_of(u4 number) {
   return align_down(CodeCache::low_bound(), SlotSize) + (size_t)number * SlotSize;
 }
 
-address JPortalMethodStubTable::allocate_locked(int resting) {
-  MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
-  if (_free_count > resting) {
-    address slot = slot_of(_free_head);
-    _free_head = *next_of(slot);
-    _free_count--;
-    fill_unused(slot, SlotSize);
-    return slot;
+void JPortalMethodStubTable::SlotList::add(address slot) {
+  const u4 number = number_of(slot);
+  if (count++ == 0) {
+    head = number;
+  } else {
+    *next_of(slot_of(tail)) = number;
   }
+  tail = number;
+}
+
+void JPortalMethodStubTable::SlotList::add_all(SlotList* other) {
+  if (other->count == 0) return;
+  if (count == 0) {
+    head = other->head;
+  } else {
+    *next_of(slot_of(tail)) = other->head;
+  }
+  tail = other->tail;
+  count += other->count;
+  other->count = 0;
+}
+
+address JPortalMethodStubTable::SlotList::take() {
+  if (count == 0) return NULL;
+  address slot = slot_of(head);
+  head = *next_of(slot);
+  count--;
+  fill_unused(slot, SlotSize);
+  return slot;
+}
+
+void JPortalMethodStubTable::move_rested() {
+  if (_released.count + _resting.count == 0) return;
+  const jlong now = os::javaTimeNanos();
+  if (now - _moved < RestNanos) return;
+  _rested.add_all(&_resting);
+  _resting.add_all(&_released);
+  _moved = now;
+}
+
+address JPortalMethodStubTable::allocate_locked(bool resting) {
+  MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  move_rested();
+  address rested = _rested.take();
+  if (rested != NULL) return rested;
   for (Chunk* c = _chunks; c != NULL; c = c->next) {
     if (c->top < c->end) {
       address slot = c->top;
@@ -70,17 +108,19 @@ address JPortalMethodStubTable::allocate_locked(int resting) {
       return slot;
     }
   }
-  return NULL;
+  if (!resting) return NULL;
+  address slot = _resting.take();
+  return slot != NULL ? slot : _released.take();
 }
 
 address JPortalMethodStubTable::allocate() {
-  address slot = allocate_locked(RestingSlots);
+  address slot = allocate_locked(false);
   // Other threads may use up a new chunk, hence the loop. After a failure no chunk is requested
   // again: CodeCache would warn each time, and nmethods need the memory that the sweeper frees.
   while (slot == NULL && !_exhausted && add_chunk()) {
-    slot = allocate_locked(RestingSlots);
+    slot = allocate_locked(false);
   }
-  return slot != NULL ? slot : allocate_locked(0);
+  return slot != NULL ? slot : allocate_locked(true);
 }
 
 bool JPortalMethodStubTable::add_chunk() {
@@ -165,13 +205,7 @@ void JPortalMethodStubTable::release(address entry) {
 void JPortalMethodStubTable::release_locked(address entry) {
   assert_lock_strong(CodeCache_lock);
   fill_unused(entry, SlotSize);
-  const u4 number = number_of(entry);
-  if (_free_count++ == 0) {
-    _free_head = number;
-  } else {
-    *next_of(slot_of(_free_tail)) = number;
-  }
-  _free_tail = number;
+  _released.add(entry);
 }
 
 void JPortalMethodStubTable::release_all(Array<Method*>* methods) {

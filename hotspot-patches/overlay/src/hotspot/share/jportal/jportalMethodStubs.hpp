@@ -32,25 +32,38 @@ class methodHandle;
 // the trace names the callee.
 //
 // The stubs are slots in BufferBlobs of one size, which are never freed. The slot of a freed method
-// is reused, but only after many others were freed: a trace with a coarse clock does not give the
-// exact time at which a stub ran, and so could not tell two methods apart that used the slot
-// shortly after each other. If the code cache has no room, a method gets the shared entry; the
-// first time, the capture gets a notice.
+// rests for at least RestNanos before another method gets it: a trace with a coarse clock does not
+// give the exact time at which a stub ran, and could not tell two methods apart that used the slot
+// shortly after each other. If the code cache has no room, resting slots are used; then a method
+// gets the shared entry, and the first time, the capture gets a notice.
 class JPortalMethodStubTable : AllStatic {
   enum {
-    SlotSize     = 8,
-    ChunkSize    = 16 * K,
-    RestingSlots = 8 * K     // free slots that are not reused while the code cache has room
+    SlotSize  = 8,
+    ChunkSize = 16 * K
   };
+  static const jlong RestNanos = 2 * NANOSECS_PER_SEC;
   struct Chunk;
 
+  // Free slots, oldest first. A free slot begins with traps and ends with the number of the next
+  // one. So a release needs no memory, and the C heap stays as it is without stubs: its layout
+  // decides the order of symbols, and that the order of methods.
+  struct SlotList {
+    u4  head;
+    u4  tail;
+    int count;
+
+    void    add(address slot);
+    void    add_all(SlotList* other);   // 'other' is empty afterwards
+    address take();                     // NULL if the list is empty
+  };
+
   static Chunk* volatile _chunks;     // chunks are prepended and never removed
-  // The free slots, oldest first; guarded by CodeCache_lock. A free slot begins with traps and ends
-  // with the number of the next one. So a release needs no memory, and the C heap stays as it is
-  // without stubs: its layout decides the order of symbols, and that the order of methods.
-  static u4              _free_head;
-  static u4              _free_tail;
-  static int             _free_count;
+  // Guarded by CodeCache_lock. Slots are released to the list _released. After RestNanos, all of
+  // them rest; after RestNanos more, they may be used again.
+  static SlotList        _released;
+  static SlotList        _resting;
+  static SlotList        _rested;
+  static jlong           _moved;      // when slots were last moved from one list to the next
   static bool volatile   _exhausted;  // the notice has been given
 
   // The number of a slot is its distance from the begin of the code cache, in slots.
@@ -58,7 +71,8 @@ class JPortalMethodStubTable : AllStatic {
   static address slot_of(u4 number);
   static u4*     next_of(address slot) { return (u4*)(slot + SlotSize - sizeof(u4)); }
 
-  static address allocate_locked(int resting);
+  static void    move_rested();
+  static address allocate_locked(bool resting);
   static void    release_locked(address entry);
   static address allocate();
   static bool    add_chunk();
