@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
 /// Major version of the format. A reader refuses a file with a higher one.
 pub const VERSION_MAJOR: u16 = 2;
 /// Minor version of the format. Raised for additions that older readers may skip.
-pub const VERSION_MINOR: u16 = 4;
+pub const VERSION_MINOR: u16 = 5;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
 /// Length of a chunk head.

@@ -162,6 +162,9 @@ wire_struct! {
         /// Path of the file that holds the export ring while the VM lives
         /// ([`crate::ring_file`]); empty: there is none.
         ring: Appended<Str>,
+        /// Offset in the metadata stream of its first byte in this file: the length of what a
+        /// flight recorder left out. [`crate::CaptureWriter`] sets it.
+        metadata_from: Appended<u64>,
     }
 }
 

@@ -25,6 +25,7 @@ mod reopen;
 pub mod ring_file;
 pub mod schema;
 mod seal;
+mod trim;
 mod writer;
 
 pub use chunk::{Counter, End, EndReason, LossNote, LossReason, VERSION_MAJOR, VERSION_MINOR};
@@ -36,4 +37,4 @@ pub use metadata::MetadataRecords;
 pub use reader::{CaptureReader, Completeness, Damage, DamageKind, Piece, Torn};
 pub use schema::{Record, Stamped};
 pub use seal::{Sealed, Sealer};
-pub use writer::{CaptureCopy, CaptureWriter, MAX_CORE, Written};
+pub use writer::{CaptureCopy, CaptureWriter, MAX_CORE, TrimmedCopy, Written};

@@ -30,12 +30,15 @@ pub struct MetadataRecords<'a> {
 
 impl<'a> MetadataRecords<'a> {
     pub(crate) fn new(reader: &'a CaptureReader) -> Self {
+        let pieces = reader.metadata_pieces();
+        // No header can make a piece precede the stream.
+        let first = pieces.first().map_or(u64::MAX, |piece| piece.offset);
         Self {
             reader,
-            pieces: reader.metadata_pieces().iter(),
+            pieces: pieces.iter(),
             buffer: Vec::new(),
             at: 0,
-            offset: 0,
+            offset: reader.header().metadata_from.0.min(first),
             lost: false,
             pending: None,
         }

@@ -35,7 +35,8 @@ impl CaptureWriter {
         file.set_len(place).map_err(write)?;
         file.seek(SeekFrom::Start(place)).map_err(write)?;
         let index = index(&reader, &file, place)?;
-        Ok(Self::resume(file, written(&reader), tracker(&reader)?, streams(&reader), index))
+        let from = reader.header().metadata_from.0;
+        Ok(Self::resume(file, written(&reader), tracker(&reader)?, streams(&reader), index, from))
     }
 }
 
@@ -67,7 +68,7 @@ fn written(reader: &CaptureReader) -> Written {
     let bytes = |pieces: &[Piece]| pieces.iter().map(|p| u64::from(p.len)).sum::<u64>();
     let cores = reader.cores();
     Written {
-        metadata: reader.metadata_pieces().last().map_or(0, Piece::end),
+        metadata: reader.metadata_pieces().last().map_or(reader.header().metadata_from.0, Piece::end),
         pt: cores.iter().map(|&c| bytes(reader.pt(c))).sum(),
         sideband: cores.iter().map(|&c| bytes(reader.sideband(c))).sum(),
         chunks: reader.chunks(),
@@ -79,7 +80,7 @@ fn written(reader: &CaptureReader) -> Written {
 fn tracker(reader: &CaptureReader) -> Result<FrameTracker, Error> {
     let pieces = reader.metadata_pieces();
     let Some(i) = pieces.iter().rposition(|p| p.first_record.is_some()) else {
-        return Ok(FrameTracker::default());
+        return Ok(FrameTracker::starting_at(written(reader).metadata));
     };
     let first = pieces[i].first_record.unwrap_or(0);
     let mut tracker = FrameTracker::starting_at(pieces[i].offset.saturating_add(first.into()));

@@ -26,10 +26,14 @@ use crate::lists::{self, IndexBuilder};
 use crate::reader;
 use crate::seal::{Sealed, SealedFor, Sealer};
 
+mod trimmed;
+
+pub use trimmed::TrimmedCopy;
+
 /// Numbers of bytes and chunks written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes of the metadata stream.
+    /// Length of the metadata stream, with what a trimmed capture has left out.
     pub metadata: u64,
     /// Bytes of PT, all cores.
     pub pt: u64,
@@ -57,6 +61,8 @@ pub struct CaptureWriter {
     named: bool,
     /// Where the last chunk begins.
     last: u64,
+    /// Offset of the first byte of metadata in its stream.
+    metadata_from: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -124,6 +130,7 @@ impl CaptureWriter {
             closed: false,
             sealer: Sealer::default(),
             index: IndexBuilder::new(),
+            metadata_from: 0,
         };
         w.put(&preamble(), &[])?;
         Ok(w)
@@ -136,9 +143,21 @@ impl CaptureWriter {
         frames: FrameTracker,
         streams: Vec<StreamEnds>,
         index: IndexBuilder,
+        metadata_from: u64,
     ) -> Self {
-        let (named, last, sealer) = (is_named(&file), 0, Sealer::default());
-        Self { file, written, frames, streams, has_header: true, closed: false, sealer, index, named, last }
+        Self {
+            named: is_named(&file),
+            last: 0,
+            file,
+            written,
+            frames,
+            streams,
+            has_header: true,
+            closed: false,
+            sealer: Sealer::default(),
+            index,
+            metadata_from,
+        }
     }
 
     /// The file's device and inode, which tell a capture from its copies.
@@ -167,6 +186,7 @@ impl CaptureWriter {
             streams: self.streams.clone(),
             sealer: self.sealer,
             index: self.index.copy(),
+            metadata_from: self.metadata_from,
         })
     }
 
@@ -175,13 +195,14 @@ impl CaptureWriter {
         self.sealer = sealer;
     }
 
-    /// Writes the header, or a more complete one that replaces the earlier header.
+    /// Writes the header, or a more complete one that replaces the earlier header. Its
+    /// [`Header::metadata_from`] is that of this file, whatever `header` says.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`].
     pub fn header(&mut self, header: &Header) -> Result<(), Error> {
         let mut payload = Vec::new();
-        header.encode(&mut payload);
+        Header { metadata_from: Appended(self.metadata_from), ..header.clone() }.encode(&mut payload);
         self.has_header = true;
         self.chunk(Kind::Header, 0, 0, &payload)
     }
@@ -482,6 +503,7 @@ pub struct CaptureCopy {
     streams: Vec<StreamEnds>,
     sealer: Sealer,
     index: IndexBuilder,
+    metadata_from: u64,
 }
 
 impl CaptureCopy {
@@ -514,6 +536,7 @@ impl CaptureCopy {
         let old = self.head_at(&self.source, PREAMBLE as u64)?;
         let mut place = PREAMBLE as u64 + old.chunk_len();
         copy.sealer = self.sealer;
+        copy.metadata_from = self.metadata_from;
         copy.header(&Header { ring: Appended::default(), ..header })?;
         let new = self.head_at(&copy.file, PREAMBLE as u64)?;
         let mut piece = Vec::new();

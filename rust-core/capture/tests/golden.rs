@@ -69,12 +69,22 @@ fn the_reader_still_reads_these_bytes() {
     compare("small.txt", text.as_bytes());
 }
 
+/// A capture of a version whose header does not say where the metadata begins.
+#[test]
+fn captures_of_version_2_4_are_read() {
+    let old = CaptureReader::open(&golden("small-2.4.capture")).unwrap();
+    assert_eq!((old.version(), old.header().metadata_from.0), ((2, 4), 0));
+    let new = CaptureReader::open(&golden("small.capture")).unwrap();
+    assert_eq!((old.header(), old.losses()), (new.header(), new.losses()));
+    assert_eq!(common::read_all(&old), (common::records(), 0));
+}
+
 /// A capture of a version without index chunks holds the same.
 #[test]
 fn captures_of_version_2_3_are_read() {
     let old = CaptureReader::open(&golden("small-2.3.capture")).unwrap();
     assert_eq!((old.version(), old.is_indexed()), ((2, 3), false));
-    let new = CaptureReader::open(&golden("small.capture")).unwrap();
+    let new = CaptureReader::open(&golden("small-2.4.capture")).unwrap();
     assert!(new.is_indexed());
     assert_eq!(common::contents(&old), common::contents(&new));
     assert_eq!(common::read_all(&old), (common::records(), 0));

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::log::Log;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where PT comes from (`-XX:JPortalSource`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +46,25 @@ pub(crate) const DEFAULT_RING: u64 = 2 << 20;
 /// Smallest and largest size of the ring.
 const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=jportal_capture::ring_file::LARGEST;
 
+/// When the flight recorder leaves metadata out of its capture that no dump needs any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trimming {
+    /// Smallest length of the capture, in bytes, at which it is trimmed. A capture that was trimmed
+    /// must also have doubled since.
+    pub above: u64,
+    /// After a trimming, a dump reaches back at most to this time before it.
+    pub reach: Duration,
+    /// What ended up to this time before the reach stays described, because threads may notice late
+    /// that code has changed.
+    pub margin: Duration,
+}
+
+impl Default for Trimming {
+    fn default() -> Self {
+        Self { above: 16 << 20, reach: Duration::from_secs(30), margin: Duration::from_secs(5) }
+    }
+}
+
 /// What to record, and into which file.
 #[derive(Clone, Default)]
 pub struct RecordingConfig {
@@ -63,6 +83,8 @@ pub struct RecordingConfig {
     /// Flight recorder: the number of last bytes of each core to keep for dumps. 0: record
     /// everything.
     pub snapshot_bytes: u64,
+    /// Flight recorder: when metadata is trimmed.
+    pub trimming: Trimming,
     /// The VM is already running: all of its threads are traced, not only the calling thread
     /// and those that it creates. The emulated unit always traces all threads.
     pub attach: bool,

@@ -7,10 +7,12 @@ use crate::error::Error;
 use crate::ring::Ring;
 use crate::session::Session;
 use crate::sys;
+use crate::trimmer::Trimmer;
 use jportal_capture::frames::FrameTracker;
 use jportal_capture::{CaptureWriter, Earlier};
 use jportal_units::Tsc;
 use std::fs::File;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the consumer sleeps unless it is woken. A quarter-full ring wakes it.
@@ -47,7 +49,13 @@ pub(crate) fn create(session: &Session, file: Option<File>) -> Result<(), Error>
 }
 
 /// Moves records until the ring is closed and empty.
-pub(crate) fn run(session: &Session) {
+pub(crate) fn run(session: &Arc<Session>) {
+    let mut trimmer = Trimmer::new(session);
+    move_all(session, &mut trimmer);
+    trimmer.end();
+}
+
+fn move_all(session: &Arc<Session>, trimmer: &mut Trimmer) {
     let ring = &session.ring;
     let mut described = 0;
     let mut piece = Vec::new();
@@ -66,6 +74,7 @@ pub(crate) fn run(session: &Session) {
         let last = !ring.is_open();
         session.look_at_reserve();
         session.write_header();
+        trimmer.look(session);
         if ring.left() > 0 {
             if !move_records(session, &mut frames, PIECE, &mut piece, Session::append_records) {
                 return;

@@ -43,8 +43,10 @@ impl CoreDrain {
     }
 
     /// The window of a flight recorder, taken while the device is stopped.
-    fn window(&mut self) -> Option<Result<CoreWindow, Error>> {
-        Some(self.keeper.as_mut()?.window(&self.rings.aux, rdtsc()))
+    fn window(&mut self, session: &Session) -> Option<Result<CoreWindow, Error>> {
+        let keeper = self.keeper.as_mut()?;
+        keeper.forget_before(session.horizon.load(Acquire));
+        Some(keeper.window(&self.rings.aux, rdtsc()))
     }
 
     /// Takes the records that are in the data ring; the trace stays in its ring.
@@ -140,14 +142,14 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
         let dead = session.device.failure().inspect(|e| session.fail(e)).is_some();
         if moved == 0 && quiet && request != answered && !stopping {
             answered = request;
-            match windows(&mut cores) {
+            match windows(session, &mut cores) {
                 Ok(windows) => session.requests.answer(windows),
                 Err(e) => return session.fail(&e),
             }
             continue;
         }
         if moved == 0 && (quiet || dead) {
-            match windows(&mut cores) {
+            match windows(session, &mut cores) {
                 Ok(windows) => append_windows(session, &windows),
                 Err(e) => session.fail(&e),
             }
@@ -180,8 +182,8 @@ fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     Ok(moved)
 }
 
-fn windows(cores: &mut [CoreDrain]) -> Result<Vec<CoreWindow>, Error> {
-    cores.iter_mut().filter_map(CoreDrain::window).collect()
+fn windows(session: &Session, cores: &mut [CoreDrain]) -> Result<Vec<CoreWindow>, Error> {
+    cores.iter_mut().filter_map(|core| core.window(session)).collect()
 }
 
 /// Appends the windows of a flight recorder to the capture of its recording.

@@ -18,7 +18,8 @@
 //! disk does not take in time waits in memory, and when [`CAPACITY`] is reached, the
 //! recording ends. Metadata is never dropped while recording.
 //!
-//! Non-goals: decoding; the meaning of metadata records.
+//! Non-goals: decoding; the meaning of metadata records, but for what a flight recorder may leave
+//! out, which the crate `jportal-capture` decides.
 
 pub mod bridge;
 pub mod code_memory;
@@ -36,10 +37,11 @@ mod ring;
 mod session;
 mod slow_calls;
 mod sys;
+mod trimmer;
 mod turn;
 mod window;
 
-pub use config::{RecordingConfig, Source};
+pub use config::{RecordingConfig, Source, Trimming};
 pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};

@@ -144,8 +144,9 @@ impl Recorder {
         let watch = watch.start(&session);
         let keep = session.device.keeps();
         if keep.is_none() && snapshot_bytes != 0 {
-            let text = "JPortalSnapshot is ignored: this source writes no trace";
-            session.log.line(Level::Warning, text);
+            let rest = if session.trims { "metadata is trimmed as beside trace" } else { "it is ignored" };
+            let text = format!("JPortalSnapshot: this source writes no trace; {rest}");
+            session.log.line(Level::Warning, &text);
         }
         let mut cores = rings.into_iter().map(|(core, rings)| CoreDrain::new(core, rings, keep));
         let drains = crew.into_iter().map(|thread| {
@@ -405,7 +406,7 @@ impl Recorder {
             ("state", state),
             ("file", s.path.display().to_string()),
             ("source", pt.source_name().into()),
-            ("mode", mode.unwrap_or_else(|| "everything".into())),
+            ("mode", mode.unwrap_or_else(|| if s.trims { "trimmed metadata" } else { "everything" }.into())),
             ("dumps", s.dumps.load(Relaxed).to_string()),
             ("cores", pt.cores.to_string()),
             ("file bytes", written.file.to_string()),
@@ -462,10 +463,11 @@ fn make_dump(
     }
     let wake = || drains.iter().for_each(Thread::unpark);
     let (windows, mark) = dump::collect(session, drains.len(), wake)?;
+    // Before the turn ends: the metadata of the windows must not be trimmed until it is copied.
+    session.copying.fetch_add(1, Relaxed);
     drop(turn);
     let _ = collected.try_send(());
     session.dumps.fetch_add(1, Relaxed);
-    session.copying.fetch_add(1, Relaxed);
     let written = dump::write(session, path, &windows, mark, reason, slow);
     session.copying.fetch_sub(1, Relaxed);
     written
@@ -666,7 +668,10 @@ fn open_ring(config: &RecordingConfig) -> Result<Ring, Error> {
     Ring::anonymous(size, ANONYMOUS_CAPACITY.max(size))
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Error> {
     let thread = Builder::new().name(name.into()).spawn(body);
     thread.map_err(|source| Error::Thread { name: name.into(), source })
 }

@@ -2,7 +2,7 @@
 
 //! The state that the threads of one recording share.
 
-use crate::config::RecordingConfig;
+use crate::config::{RecordingConfig, Trimming};
 use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
@@ -13,7 +13,9 @@ use crate::sys::{self, rdtsc};
 use crate::turn::{Cargo, Turns};
 use jportal_capture::frames::FrameTracker;
 use jportal_capture::header::sources;
-use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Sealed, Sealer, Written};
+use jportal_capture::{
+    CaptureCopy, CaptureWriter, Counter, EndReason, Header, Sealed, Sealer, TrimmedCopy, Written,
+};
 use jportal_units::{Core, StreamOffset};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Session {
     pub(crate) ring: Ring,
@@ -44,9 +46,16 @@ pub(crate) struct Session {
     /// Held while a dump collects its windows, so that dumps take turns and the recording does not
     /// end meanwhile.
     pub(crate) collecting: Mutex<()>,
-    /// Dumps that are being written, and the bytes of metadata that were copied for dumps.
+    /// Copies of the capture that are being written, for dumps and by the trimming, and the bytes
+    /// that were copied.
     pub(crate) copying: AtomicU64,
     pub(crate) copied: AtomicU64,
+    /// The time before which no window of a flight recorder shows anything, because the metadata is
+    /// trimmed. 0: none. Changed under the lock `collecting`.
+    pub(crate) horizon: AtomicU64,
+    pub(crate) trimming: Trimming,
+    /// Whether the capture is trimmed: that of a flight recorder, with or without trace.
+    pub(crate) trims: bool,
     writer: Turns<Option<CaptureWriter>>,
     /// Computes the checksums of large pieces before their turn.
     sealer: Sealer,
@@ -65,6 +74,16 @@ pub(crate) struct Session {
     started: Instant,
 }
 
+/// What became of a trimmed copy ([`Session::replace`]).
+pub(crate) enum Replacement {
+    /// It is the capture now, of this length.
+    Done(u64),
+    /// A dump still needs what was trimmed.
+    Later(TrimmedCopy),
+    /// The capture accepts nothing more, or another file has its name.
+    Never,
+}
+
 /// Figures for the status and the end of the capture.
 #[derive(Default)]
 pub(crate) struct Stats {
@@ -80,7 +99,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Session {
     pub(crate) fn new(config: &RecordingConfig, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
-        let emulated = device.config().source == sources::EMULATED;
+        let source = device.config().source;
+        let emulated = source == sources::EMULATED;
+        let trims = device.keeps().is_some() || config.snapshot_bytes != 0 && source == sources::NONE;
         Self {
             sealer: if emulated { Sealer::by_table() } else { Sealer::default() },
             ring,
@@ -98,6 +119,9 @@ impl Session {
             collecting: Mutex::new(()),
             copying: AtomicU64::new(0),
             copied: AtomicU64::new(0),
+            horizon: AtomicU64::new(0),
+            trimming: config.trimming,
+            trims,
             writer: Turns::default(),
             broken: AtomicBool::new(false),
             written: Mutex::new(Written::default()),
@@ -232,6 +256,62 @@ impl Session {
             self.copied.fetch_add(n, Relaxed);
         };
         Some(copy.and_then(|copy| copy.to(path, sys::user(), copied)))
+    }
+
+    /// A handle on the present content of the capture, for the trimming. `None` while it ends inside
+    /// a record, and when the capture accepts nothing more.
+    pub(crate) fn present(&self) -> Option<Result<CaptureCopy, jportal_capture::Error>> {
+        let guard = self.writer.take(Cargo::Metadata);
+        let writer = guard.as_ref().filter(|_| !self.broken.load(Relaxed))?;
+        writer.is_between_records().then(|| writer.copy())
+    }
+
+    /// Puts a trimmed copy in the place of the capture. From then on, no window shows anything before
+    /// `horizon`.
+    ///
+    /// # Errors
+    /// Those of reading the capture and of writing and renaming the copy. The capture stays.
+    pub(crate) fn replace(
+        &self,
+        mut copy: TrimmedCopy,
+        horizon: u64,
+    ) -> Result<Replacement, jportal_capture::Error> {
+        let _no_dump = lock(&self.collecting);
+        // One of them is the trimming itself.
+        if self.copying.load(Acquire) > 1 {
+            return Ok(Replacement::Later(copy));
+        }
+        let mut turn = self.writer.take(Cargo::Metadata);
+        let Some(writer) = turn.as_mut().filter(|_| self.ring.is_open() && !self.broken.load(Relaxed)) else {
+            return Ok(Replacement::Never);
+        };
+        let identity = writer.identity();
+        if writer.look().is_err() || identity != sys::identity(&self.path) {
+            return Ok(Replacement::Never);
+        }
+        copy.catch_up(&writer.copy()?)?;
+        self.horizon.store(horizon, Release);
+        // A VM that is killed here leaves both files, and the ring completes either of them.
+        let belongs_to = |identity: Option<_>| identity.into_iter().for_each(|i| self.ring.belongs_to(i));
+        belongs_to(copy.identity());
+        match copy.take_place(&self.path) {
+            Ok(new) => *writer = new,
+            Err(e) => {
+                belongs_to(identity);
+                return Err(e);
+            }
+        }
+        *lock(&self.written) = writer.written();
+        Ok(Replacement::Done(writer.written().file))
+    }
+
+    /// The TSC at the time `back` before now; `None` if that is before the recording.
+    pub(crate) fn tsc_before(&self, back: Duration) -> Option<u64> {
+        let elapsed = self.started.elapsed();
+        let now = rdtsc();
+        let ticks = u128::from(now.saturating_sub(lock(&self.header).start_tsc));
+        let back = (back < elapsed).then(|| ticks * back.as_nanos() / elapsed.as_nanos())?;
+        Some(now - back as u64)
     }
 
     /// Writes the header if it has changed.

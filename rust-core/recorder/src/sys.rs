@@ -8,7 +8,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::raw::c_char;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 /// The time-stamp counter, which is the clock of every record.
 #[inline]
@@ -31,6 +32,12 @@ pub(crate) fn cpu() -> (String, u16, u16, u16) {
     let model = base_model | if extended { (one.eax >> 12) & 0xf0 } else { 0 };
     let vendor = String::from_utf8_lossy(&vendor).into_owned();
     (vendor, family as u16, model as u16, (one.eax & 0xf) as u16)
+}
+
+/// Device and inode of what has the name `path`; a link is not followed.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 /// Sleeps. Async-signal-safe.

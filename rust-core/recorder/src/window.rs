@@ -81,7 +81,8 @@ pub(crate) struct Keeper {
     from: u64,
     /// Number of records that were dropped since tracing began.
     forgotten: u64,
-    /// When tracing began: bytes with an earlier time belong to another recording.
+    /// When tracing began, or what is earlier was forgotten: bytes with an earlier time do not
+    /// belong to the window.
     since: u64,
 }
 
@@ -140,6 +141,24 @@ impl Keeper {
         Ok(())
     }
 
+    /// Forgets what was traced before `time`: the metadata does not describe it any more.
+    pub(crate) fn forget_before(&mut self, time: u64) {
+        if time <= self.since {
+            return;
+        }
+        self.since = time;
+        while self.stays.front().is_some_and(|first| first.ended() < time) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(first) = self.stays.pop_front() {
+            self.forgotten += first.records.len() as u64;
+            self.from = first.to;
+        }
+    }
+
     fn end_stay(&mut self, place: u64, aux: Record) {
         let to = self.head + self.ahead(place);
         if to == self.head {
@@ -154,10 +173,7 @@ impl Keeper {
         self.head = to;
         self.stays.push_back(Stay { records, to });
         while self.stays.front().is_some_and(|first| self.head - first.to >= self.keep) {
-            if let Some(first) = self.stays.pop_front() {
-                self.forgotten += first.records.len() as u64;
-                self.from = first.to;
-            }
+            self.forget_first();
         }
     }
 

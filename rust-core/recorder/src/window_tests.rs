@@ -244,3 +244,33 @@ fn stale_blocks_keep_their_place() {
     let at = stale.unwrap();
     assert_eq!(&window.trace[at as usize - 4..at as usize], [13, 0x55, 13, 0x55]);
 }
+
+#[test]
+fn what_was_forgotten_is_in_no_window() {
+    let mut u = unit(RING);
+    for n in 0..5 {
+        u.stay(10 + 2 * n, 900);
+    }
+    let horizon = u.now;
+    let begun = u.producer.aux.position();
+    for n in 5..8 {
+        u.stay(10 + 2 * n, 900);
+    }
+    u.keeper.forget_before(horizon);
+    u.keeper.forget_before(horizon - 1);
+    assert_eq!(u.keeper.stays.len(), 3 + 1, "and the one that ended at that very time");
+    let end = u.producer.aux.position();
+    let window = u.window();
+    assert_eq!(owners(&window).iter().map(|o| o.0).collect::<Vec<_>>(), [20, 22, 24]);
+    assert!(window.trace.len() as u64 + PSB_EVERY + 64 >= end - begun);
+    assert!(lost(&window) && window.known_since > Some(horizon));
+    check_bytes(&window);
+    // All of it.
+    u.stay(30, 900);
+    u.keeper.forget_before(u.now + 1);
+    let window = u.window();
+    assert!(window.trace.is_empty() && lost(&window) && window.known_since == Some(u.now - 1000 + 1));
+    // The next window begins with the tracing after it.
+    u.stay(32, 900);
+    assert_eq!(owners(&u.window()).len(), 1);
+}

@@ -10,17 +10,20 @@ mod fake_kernel;
 use common::{check_core, play_on};
 use fake_kernel::{FakeKernel, KernelCall, RefusableCall, Rules, switch};
 use jportal_capture::header::{packet_flags, sources};
-use jportal_capture::{CaptureReader, LossReason};
+use jportal_capture::schema::{ThreadExited, ThreadStarted};
+use jportal_capture::{CaptureReader, LossReason, ring_file};
 use jportal_perf_abi::kernel::{Kernel, Linux};
 use jportal_perf_abi::record::{Body, Record, RecordReader, Task, aux_flags};
 use jportal_perf_abi::refusal::Cause;
 use jportal_perf_abi::ring::CoreProducer;
 use jportal_pt_packet::Encoder;
-use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, device};
+use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, Trimming, device};
 use jportal_units::Core;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +40,7 @@ struct Setting {
     buffer: u64,
     code_cache: Option<File>,
     snapshot: u64,
+    trimming: Trimming,
     attach: bool,
 }
 
@@ -50,6 +54,7 @@ impl Setting {
             buffer: 0,
             code_cache: None,
             snapshot: 0,
+            trimming: Trimming::default(),
             attach: false,
         }
     }
@@ -66,6 +71,7 @@ impl Setting {
             ring_bytes: 64 << 10,
             buffer_bytes: self.buffer,
             snapshot_bytes: self.snapshot,
+            trimming: self.trimming,
             attach: self.attach,
             log: self.log.clone(),
             ..RecordingConfig::default()
@@ -762,6 +768,107 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
         reader.completeness().is_whole() && reader.pt(Core(2)).len() == 1 && reader.pt(Core(1)).is_empty()
     );
     assert!(matches!(recorder.dump(&dump, "late", None), Err(Error::Dump(_))));
+}
+
+/// Writes the records of fifty threads that start and end at once.
+fn short_threads(recorder: &Recorder, first: u32) -> u64 {
+    let mut bytes = 0;
+    for tid in first..first + 50 {
+        let started = ThreadStarted { tid, name: "short".into(), ..ThreadStarted::default() };
+        let exited = ThreadExited { tid, ..ThreadExited::default() };
+        for record in
+            [jportal_capture::Record::ThreadStarted(started), jportal_capture::Record::ThreadExited(exited)]
+        {
+            let mut body = Vec::new();
+            record.encode(&mut body);
+            assert!(recorder.write(record.kind(), &body));
+            bytes += 16 + body.len() as u64;
+        }
+    }
+    bytes
+}
+
+/// The capture holds what a dump needs, however long the recording lasts.
+#[test]
+fn the_metadata_of_a_flight_recorder_is_bounded() {
+    let (reach, margin) = (Duration::from_millis(30), Duration::from_millis(10));
+    let setting = Setting {
+        snapshot: 256 << 10,
+        trimming: Trimming { above: 64 << 10, reach, margin },
+        ..Setting::new(Rules::default())
+    };
+    let recorder = setting.run().unwrap();
+    let main = jportal_capture::Record::ThreadStarted(ThreadStarted { tid: 40, ..ThreadStarted::default() });
+    let mut body = Vec::new();
+    main.encode(&mut body);
+    assert!(recorder.write(main.kind(), &body));
+    // Core 1 was traced at the beginning only.
+    let mut producer = setting.kernel.producer(1);
+    overwrite(&mut producer, 40, setting.kernel.moment().tsc, 1000);
+    let (mut written, mut first) = (0, 100);
+    let len = || std::fs::metadata(setting.path()).unwrap().len();
+    wait_until(|| {
+        written += short_threads(&recorder, first);
+        first += 50;
+        written > 2 << 20 && setting.says(Level::Info, "trimmed ") && len() < written / 4
+    });
+    let now = setting.kernel.moment().tsc;
+    overwrite(&mut setting.kernel.producer(2), 40, now, 1000);
+    let dump = setting.folder.path().join("dump.jportal");
+    recorder.dump(&dump, "a test", None).unwrap();
+    let reader = CaptureReader::open(&dump).unwrap();
+    assert!(reader.completeness().is_whole() && reader.check().is_empty());
+    let records_of = |reader: &CaptureReader| -> Vec<_> { reader.metadata().map(Result::unwrap).collect() };
+    assert_eq!(records_of(&reader)[0].record, main, "it still runs");
+    assert!(reader.header().metadata_from.0 > written / 2);
+    assert!(reader.pt(Core(1)).is_empty() && !reader.pt(Core(2)).is_empty(), "core 1 was forgotten");
+    assert!(matches!(records(&reader, 1)[0].body, Body::Lost { .. }));
+    // The ring completes the file that has the name now.
+    let ring = File::open(std::ffi::OsStr::from_bytes(&reader_of_ring(&setting))).unwrap();
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        ring.read_exact_at(&mut bytes, at as u64).unwrap();
+        u64::from_le_bytes(bytes)
+    };
+    let meta = std::fs::metadata(setting.path()).unwrap();
+    assert_eq!((word(ring_file::DEVICE), word(ring_file::INODE)), (meta.dev(), meta.ino()));
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert!(reader.completeness().is_whole() && reader.check().is_empty());
+    assert_eq!(records_of(&reader)[0].record, main);
+    let files = std::fs::read_dir(setting.folder.path()).unwrap();
+    let names: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|n| n.as_bytes().ends_with(b".trim")), "{names:?}");
+}
+
+/// The path of the ring file, which the header of the recording names.
+fn reader_of_ring(setting: &Setting) -> Vec<u8> {
+    setting.reader().header().ring.0.0.to_vec()
+}
+
+/// A file that somebody put under the capture's name is not replaced.
+#[test]
+fn a_capture_whose_name_was_taken_is_not_trimmed() {
+    let setting = Setting {
+        snapshot: 256 << 10,
+        trimming: Trimming { above: 64 << 10, reach: Duration::ZERO, margin: Duration::ZERO },
+        ..Setting::new(Rules::default())
+    };
+    let recorder = setting.run().unwrap();
+    let moved = setting.folder.path().join("moved");
+    std::fs::rename(setting.path(), &moved).unwrap();
+    std::fs::write(setting.path(), "mine").unwrap();
+    let (mut written, mut first) = (0, 100);
+    wait_until(|| {
+        written += short_threads(&recorder, first);
+        first += 50;
+        written > 1 << 20
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    recorder.stop(StopReason::Exit);
+    assert_eq!(std::fs::read(setting.path()).unwrap(), b"mine");
+    let reader = CaptureReader::open(&moved).unwrap();
+    assert!(reader.completeness().is_whole() && reader.metadata_bytes() == written);
 }
 
 #[test]

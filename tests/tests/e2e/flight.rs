@@ -151,6 +151,40 @@ fn two_hundred_dumps_at_random_moments_decode_from_their_first_psb_on() {
     dumps("two_hundred_dumps_at_random_moments_decode_from_their_first_psb_on", 200);
 }
 
+/// A server that loads and unloads a program again and again: the capture holds what the next dump
+/// needs, and each dump decodes.
+#[test]
+#[ignore = "four minutes"]
+fn metadata_of_unloaded_classes_is_trimmed() {
+    let Some(flight) = Flight::new("metadata_of_unloaded_classes_is_trimmed") else { return };
+    let jars =
+        ["/usr/share/java/h2.jar", flight.place.programs.join("workloads.jar").to_str().unwrap()].join(":");
+    let flags = ["-XX:JPortalSnapshot=256k", "-Xmx96m", "-XX:MetaspaceSize=24m"];
+    let mut command = flight.place.run(&flight.file("flight.jportal"), &["--timing", "tsc"]);
+    command.args(flags).arg("-cp").arg(flight.place.programs.join("workloads.jar"));
+    let running = process::start(command.args(["Redeploy", "1000", "2500", &jars, "H2Load", "2"])).unwrap();
+    running.wait_for("deployed 1 ", LIMIT).unwrap();
+    let pid = running.child_process().unwrap();
+    let figure = |name: &str| -> u64 {
+        let status = flight.jcmd(pid, &["JPortal.status"]);
+        let found = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found.unwrap_or_else(|| panic!("no {name} in {status}")).parse().unwrap()
+    };
+    let mut trimmed = 0;
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_secs(15));
+        let (file, metadata) = (figure("file bytes"), figure("metadata bytes"));
+        trimmed += u64::from(file < metadata);
+        let dump = flight.dump(pid, "dump.jportal");
+        let report = flight.info(&dump);
+        println!("file {file} metadata {metadata} dump {} {}", process::size(&dump), report["bytecodes"]);
+    }
+    assert!(trimmed >= 3, "nothing was trimmed");
+    process::send(pid, libc::SIGTERM).unwrap();
+    running.wait(LIMIT).unwrap();
+    flight.info(&flight.file("flight.jportal"));
+}
+
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_dump_tells_the_probes_that_were_passed() {

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Which metadata records a trace needs that begins at some time.
+//!
+//! A program that loads and unloads classes for days makes metadata for days. Most of it describes
+//! what is gone: no trace after that needs it. [`Trim`] passes over all records once and then says
+//! which of them to keep.
+//!
+//! **Things.** A record describes a thread, a class, a method, or a piece of code, from its
+//! definition to its end. A thing that ended before the horizon is left out with all its records,
+//! the one of its end included. There are two exceptions. Compiled code needs the methods in its
+//! debug info, even if they were unloaded before the code was freed. A method needs its class, and a
+//! class its super types.
+//!
+//! **Patches.** Of several patches of the same bytes before the horizon, the last one is kept.
+//!
+//! The order and the times of the records that are kept do not change. So at any time after the
+//! horizon, they describe the same VM.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+use jportal_units::Tsc;
+
+use crate::error::Error;
+use crate::schema::{NMethodInstalled, Record, Stamped};
+
+/// Index of a thing in [`Trim::things`], or one of the next two.
+type Id = u32;
+/// Stands for a thing that every trace needs.
+const ALWAYS: Id = Id::MAX;
+/// Stands for a thing that no trace needs.
+const NEVER: Id = Id::MAX - 1;
+/// Time of an end that has not come.
+const NOT_YET: u64 = u64::MAX;
+
+/// What records describe.
+#[derive(Debug)]
+struct Thing {
+    /// When it ended.
+    ended: u64,
+    /// The class of a method, which ends with it; otherwise [`ALWAYS`].
+    of: Id,
+    /// What it needs.
+    needs: Vec<Id>,
+}
+
+/// The things that the records passed so far describe.
+#[derive(Debug)]
+pub(crate) struct Trim {
+    horizon: u64,
+    things: Vec<Thing>,
+    /// For each record the things that must be kept for it to be kept.
+    records: Vec<[Id; 2]>,
+    /// By OS thread id: the last thread.
+    threads: HashMap<u32, Id>,
+    /// By `InstanceKlass*`: the class that is loaded.
+    classes: HashMap<u64, Id>,
+    /// By `Method*`: the last method.
+    methods: HashMap<u64, Id>,
+    /// By `nmethod*`: the last compiled method.
+    nmethods: HashMap<u64, Id>,
+    /// By address: end and thing of the code that is there.
+    code: BTreeMap<u64, (u64, Id)>,
+    /// By address and length: the last patch before the horizon, an index of `records`.
+    patches: HashMap<(u64, usize), usize>,
+}
+
+/// The records to keep.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    records: Vec<[Id; 2]>,
+    things: Vec<bool>,
+}
+
+impl Kept {
+    /// Whether to keep the record with this number.
+    pub(crate) fn has(&self, record: usize) -> bool {
+        let needed = |id: &Id| *id == ALWAYS || self.things.get(*id as usize).is_some_and(|kept| *kept);
+        self.records.get(record).is_none_or(|things| things.iter().all(needed))
+    }
+}
+
+fn no_memory<T>(items: usize) -> Error {
+    Error::Memory { bytes: (items * size_of::<T>()) as u64 }
+}
+
+fn push<T>(to: &mut Vec<T>, item: T) -> Result<(), Error> {
+    to.try_reserve(1).map_err(|_| no_memory::<T>(to.len() + 1))?;
+    to.push(item);
+    Ok(())
+}
+
+fn put<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, value: V) -> Result<Option<V>, Error> {
+    map.try_reserve(1).map_err(|_| no_memory::<(K, V)>(map.len() + 1))?;
+    Ok(map.insert(key, value))
+}
+
+impl Trim {
+    /// For a trace that shows nothing before `horizon`.
+    pub(crate) fn new(horizon: Tsc) -> Self {
+        Self {
+            horizon: horizon.0,
+            things: Vec::new(),
+            records: Vec::new(),
+            threads: HashMap::new(),
+            classes: HashMap::new(),
+            methods: HashMap::new(),
+            nmethods: HashMap::new(),
+            code: BTreeMap::new(),
+            patches: HashMap::new(),
+        }
+    }
+
+    /// Takes the next record of the stream.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn pass(&mut self, stamped: &Stamped) -> Result<(), Error> {
+        let needed = self.things_of(stamped.tsc, &stamped.record)?;
+        push(&mut self.records, needed)
+    }
+
+    fn things_of(&mut self, tsc: u64, record: &Record) -> Result<[Id; 2], Error> {
+        let thing = match record {
+            Record::ThreadStarted(r) => self.thread(r.tid)?,
+            // The new name may come after the end.
+            Record::ThreadRenamed(r) => self.threads.get(&r.tid).copied().unwrap_or(ALWAYS),
+            Record::ThreadExited(r) => match self.threads.get(&r.tid) {
+                Some(&id) => self.end(id, tsc),
+                None => self.unknown_end(tsc),
+            },
+            Record::ClassLoaded(r) => {
+                let id = self.class(r.klass)?;
+                self.class_needs(id, r.super_klass)?;
+                r.interfaces.iter().try_for_each(|i| self.class_needs(id, i.klass))?;
+                id
+            }
+            Record::ClassDefined(r) => {
+                let id = self.class(r.klass)?;
+                self.class_needs(id, r.super_klass)?;
+                id
+            }
+            Record::ClassUnloaded(r) => match self.classes.remove(&r.klass) {
+                Some(id) => self.end(id, tsc),
+                None => self.unknown_end(tsc),
+            },
+            Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
+            Record::MethodStub(r) => self.method(r.method)?,
+            Record::MethodFreed(r) => match self.methods.remove(&r.method) {
+                Some(id) => self.end(id, tsc),
+                None => self.unknown_end(tsc),
+            },
+            Record::BlobDefined(r) => self.install(tsc, r.start, r.code.0.len())?,
+            Record::NMethodInstalled(r) => self.compiled(tsc, r)?,
+            Record::NMethodMarkers(r) => match self.code_at(r.start) {
+                Some(id) => {
+                    r.contexts.iter().try_for_each(|c| self.method_is_needed(id, c.method))?;
+                    id
+                }
+                None => ALWAYS,
+            },
+            Record::NMethodStateChanged(r) => self.nmethods.get(&r.nmethod).copied().unwrap_or(ALWAYS),
+            Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
+            Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
+            Record::Resolution(r) => {
+                let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
+                return Ok([code, self.threads.get(&r.tid).copied().unwrap_or(ALWAYS)]);
+            }
+            // The interpreter stays, and notices concern the user.
+            _ => ALWAYS,
+        };
+        Ok([thing, ALWAYS])
+    }
+
+    fn new_thing(&mut self) -> Result<Id, Error> {
+        let id = self.things.len() as Id;
+        push(&mut self.things, Thing { ended: NOT_YET, of: ALWAYS, needs: Vec::new() })?;
+        Ok(id)
+    }
+
+    /// Notes the end of a thing, and returns it.
+    fn end(&mut self, id: Id, tsc: u64) -> Id {
+        if let Some(thing) = self.things.get_mut(id as usize) {
+            thing.ended = thing.ended.min(tsc);
+        }
+        id
+    }
+
+    /// The end of something that no record describes means nothing, unless a trace may show it.
+    const fn unknown_end(&self, tsc: u64) -> Id {
+        if tsc < self.horizon { NEVER } else { ALWAYS }
+    }
+
+    /// When a thing ended.
+    fn ended(&self, id: Id) -> u64 {
+        let Some(thing) = self.things.get(id as usize) else { return NOT_YET };
+        let class = self.things.get(thing.of as usize).map_or(NOT_YET, |class| class.ended);
+        thing.ended.min(class)
+    }
+
+    fn thread(&mut self, tid: u32) -> Result<Id, Error> {
+        match self.threads.get(&tid) {
+            Some(&id) if self.ended(id) == NOT_YET => Ok(id),
+            _ => {
+                let id = self.new_thing()?;
+                put(&mut self.threads, tid, id)?;
+                Ok(id)
+            }
+        }
+    }
+
+    fn class(&mut self, klass: u64) -> Result<Id, Error> {
+        if let Some(&id) = self.classes.get(&klass) {
+            return Ok(id);
+        }
+        let id = self.new_thing()?;
+        put(&mut self.classes, klass, id)?;
+        Ok(id)
+    }
+
+    fn class_needs(&mut self, id: Id, klass: u64) -> Result<(), Error> {
+        match self.classes.get(&klass) {
+            Some(&needed) => self.needs(id, needed),
+            None => Ok(()),
+        }
+    }
+
+    /// The method at an address. The VM may report its stub before the method.
+    fn method(&mut self, address: u64) -> Result<Id, Error> {
+        match self.methods.get(&address) {
+            Some(&id) if self.ended(id) == NOT_YET => Ok(id),
+            _ => {
+                let id = self.new_thing()?;
+                put(&mut self.methods, address, id)?;
+                Ok(id)
+            }
+        }
+    }
+
+    /// Redefinition moves methods from one class to another, which both stay needed.
+    fn define_method(&mut self, address: u64, klass: u64) -> Result<Id, Error> {
+        let class = self.classes.get(&klass).copied().unwrap_or(ALWAYS);
+        let id = self.method(address)?;
+        if let Some(thing) = self.things.get_mut(id as usize) {
+            thing.of = class;
+        }
+        self.needs(id, class)?;
+        Ok(id)
+    }
+
+    fn method_is_needed(&mut self, id: Id, address: u64) -> Result<(), Error> {
+        match self.methods.get(&address) {
+            Some(&needed) => self.needs(id, needed),
+            None => Ok(()),
+        }
+    }
+
+    fn needs(&mut self, id: Id, needed: Id) -> Result<(), Error> {
+        match self.things.get_mut(id as usize) {
+            Some(thing) if needed != ALWAYS && !thing.needs.contains(&needed) => {
+                push(&mut thing.needs, needed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Code was installed. What was there before is gone, even if nothing reported it.
+    fn install(&mut self, tsc: u64, start: u64, len: usize) -> Result<Id, Error> {
+        let end = start.saturating_add(len as u64);
+        while let Some((&at, &(to, old))) = self.code.range(..end).next_back() {
+            if to <= start && at != start {
+                break;
+            }
+            self.code.remove(&at);
+            self.end(old, tsc);
+        }
+        let id = self.new_thing()?;
+        self.code.insert(start, (end, id));
+        Ok(id)
+    }
+
+    fn compiled(&mut self, tsc: u64, r: &NMethodInstalled) -> Result<Id, Error> {
+        let id = self.install(tsc, r.start, r.code.0.len())?;
+        put(&mut self.nmethods, r.nmethod, id)?;
+        self.method_is_needed(id, r.method)?;
+        r.scopes.iter().try_for_each(|scope| self.method_is_needed(id, scope.method))?;
+        Ok(id)
+    }
+
+    /// The memory of a blob was given back. Several pieces of code may have been in it; they end
+    /// together.
+    fn freed(&mut self, tsc: u64, start: u64, size: u64) -> Id {
+        let end = start.saturating_add(size.max(1));
+        let mut first = None;
+        while let Some((&at, &(_, id))) = self.code.range(start..end).next() {
+            self.code.remove(&at);
+            self.end(id, tsc);
+            first.get_or_insert(id);
+        }
+        first.unwrap_or_else(|| self.unknown_end(tsc))
+    }
+
+    fn code_at(&self, address: u64) -> Option<Id> {
+        let (_, &(end, id)) = self.code.range(..=address).next_back()?;
+        (address < end).then_some(id)
+    }
+
+    fn patched(&mut self, tsc: u64, address: u64, len: usize) -> Result<Id, Error> {
+        if tsc < self.horizon {
+            let record = self.records.len();
+            let earlier = put(&mut self.patches, (address, len), record)?;
+            if let Some(things) = earlier.and_then(|n| self.records.get_mut(n)) {
+                *things = [NEVER, NEVER];
+            }
+        }
+        Ok(self.code_at(address).unwrap_or(ALWAYS))
+    }
+
+    /// Which of the records to keep.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(crate) fn finish(self) -> Result<Kept, Error> {
+        let mut kept = Vec::new();
+        kept.try_reserve_exact(self.things.len()).map_err(|_| no_memory::<bool>(self.things.len()))?;
+        kept.resize(self.things.len(), false);
+        let mut due: Vec<Id> = Vec::new();
+        for id in 0..self.things.len() as Id {
+            if self.ended(id) >= self.horizon {
+                push(&mut due, id)?;
+            }
+        }
+        while let Some(id) = due.pop() {
+            if std::mem::replace(&mut kept[id as usize], true) {
+                continue;
+            }
+            for &needed in &self.things[id as usize].needs {
+                if !kept[needed as usize] {
+                    push(&mut due, needed)?;
+                }
+            }
+        }
+        Ok(Kept { records: self.records, things: kept })
+    }
+}
+
+#[cfg(test)]
+#[path = "trim_tests.rs"]
+mod tests;
