@@ -7,9 +7,14 @@ import java.util.Random;
 /**
  * Writes random programs: classes R0, R1 … and {@code RandomAll}, whose main method
  * runs all. Each ends, and does the same in each run. Arguments: folder, seed, number of programs.
+ * With a fourth argument, {@code small}: interfaces S0, S1 …, which are not to be run, with
+ * {@value #SITES} call and return sites at most.
  */
 public final class RandomPrograms {
+    private static final int SITES = 12;
+
     private final Random random;
+    private int sites;
     private final StringBuilder text = new StringBuilder();
     private int functions;
     private int variables;
@@ -23,6 +28,12 @@ public final class RandomPrograms {
         long seed = Long.parseLong(arguments[1]);
         int count = Integer.parseInt(arguments[2]);
         Files.createDirectories(folder);
+        if (arguments.length > 3) {
+            for (int i = 0; i < count; i++) {
+                Files.writeString(folder.resolve("S" + i + ".java"), new RandomPrograms(seed + i).small("S" + i));
+            }
+            return;
+        }
         StringBuilder all = new StringBuilder("public class RandomAll {\n    public static void main(String[] a) {\n");
         for (int i = 0; i < count; i++) {
             Files.writeString(folder.resolve("R" + i + ".java"), new RandomPrograms(seed + i).program("R" + i));
@@ -55,6 +66,59 @@ public final class RandomPrograms {
                 .append("            try { sum += f0(6); } catch (Throwable e) { sum++; }\n        }\n")
                 .append("        System.out.println(sum);\n    }\n}\n");
         return text.toString();
+    }
+
+    private String small(String name) {
+        functions = 2 + random.nextInt(3);
+        sites = SITES - functions;
+        text.append("interface ").append(name).append(" {\n");
+        for (int f = 0; f < functions; f++) {
+            text.append("    static void f").append(f).append("(int x) {\n");
+            for (int n = 1 + random.nextInt(2); n > 0; n--) {
+                smallStatement(2);
+            }
+            text.append("    }\n");
+        }
+        return text.append("}\n").toString();
+    }
+
+    private void smallStatement(int depth) {
+        if (sites == 0) {
+            return;
+        }
+        indent(depth);
+        String test = "((x & " + (1 << random.nextInt(8)) + ") != 0)";
+        switch (depth > 4 ? 0 : random.nextInt(7)) {
+            case 0, 1 -> {
+                sites--;
+                text.append("f").append(random.nextInt(functions)).append("(x >> 1);\n");
+            }
+            case 2, 3 -> {
+                text.append("if ").append(test).append(" {\n");
+                smallStatement(depth + 1);
+                indent(depth);
+                text.append("} else {\n");
+                smallStatement(depth + 1);
+                indent(depth);
+                text.append("}\n");
+            }
+            case 4 -> {
+                text.append("do {\n");
+                smallStatement(depth + 1);
+                indent(depth);
+                text.append("} while ").append(test).append(";\n");
+            }
+            case 5 -> {
+                sites--;
+                text.append("if ").append(test).append(" return;\n");
+            }
+            default -> {
+                text.append("if ").append(test).append(" {\n");
+                smallStatement(depth + 1);
+                indent(depth);
+                text.append("}\n");
+            }
+        }
     }
 
     private void indent(int depth) {

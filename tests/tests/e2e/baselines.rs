@@ -266,12 +266,15 @@ fn witness(place: &Installation, agents: &Agents, classes: &Path, main: &str) {
     }
 }
 
-/// Compiles random programs. Their main class is `RandomAll`.
-fn random_programs(place: &Installation, agents: &Agents, seed: u64, count: u32) -> PathBuf {
+/// Compiles random programs. Their main class is `RandomAll`, unless they are `small`.
+fn random_programs(place: &Installation, agents: &Agents, seed: u64, count: u32, small: bool) -> PathBuf {
     let (source, classes) = (agents.folder.join("source"), agents.folder.join("classes"));
     let generator = place.root.join("tests/baselines/generator/RandomPrograms.java");
     let [generator, to] = [&generator, &source].map(|path| path.display().to_string());
-    agents.java(&[generator, to, seed.to_string(), count.to_string()]);
+    let size = small.then(|| "small".to_owned());
+    let words: Vec<_> =
+        [generator, to, seed.to_string(), count.to_string()].into_iter().chain(size).collect();
+    agents.java(&words);
     let mut command = Command::new(place.java.with_file_name("javac"));
     command.arg("-g").arg("-d").arg(&classes);
     for entry in std::fs::read_dir(&source).unwrap() {
@@ -293,11 +296,49 @@ fn casper(test: &str, seed: u64, count: u32) {
     assert_eq!(chosen, [&branches[..], &["main0@35"]].concat());
     let chosen = logged(&agents.plan("bri", &examples), "Cas");
     assert_eq!((chosen.len(), &chosen[..4]), (7, &branches.map(str::to_owned)[..]), "{chosen:?}");
-    let random = random_programs(&place, &agents, seed, count);
+    let random = random_programs(&place, &agents, seed, count, false);
     for (classes, main) in [(&examples, "All"), (&random, "RandomAll")] {
         expand(&agents, classes, main);
         witness(&place, &agents, classes, main);
     }
+}
+
+/// The numbers of sites of each small class of a path, which the jar prints: all, those that BRI
+/// and Casper log, and the least number that suffices. All plans must be feasible.
+fn numbers_of_sites(agents: &Agents, classes: &Path) -> Vec<(String, [u64; 4])> {
+    let [jar, classes] = [&agents.jar, classes].map(|path| path.display().to_string());
+    let printed = agents.java(&["-jar".into(), jar, "least".into(), classes]);
+    let row = |line: &str| {
+        let (name, numbers) = line.split_once('\t').unwrap();
+        let numbers: Vec<u64> = numbers.split('\t').map(|n| n.parse().unwrap()).collect();
+        (name.to_owned(), numbers.try_into().unwrap())
+    };
+    printed.lines().map(row).collect()
+}
+
+/// All sets of sites of 200 programs are tried, by a second computation of feasibility.
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn plans_are_feasible_and_log_no_fewer_sites_than_the_least_set() {
+    let Some(place) = place::installed("plans_are_feasible_and_log_no_fewer_sites_than_the_least_set") else {
+        return;
+    };
+    let scratch = jportal_tests::scratch::Scratch::new().unwrap();
+    let agents = Agents::build_in(&place, scratch.path().to_owned());
+    // Figure 2 of the Casper paper: a set of four sites exists, and the algorithm finds five.
+    let examples = numbers_of_sites(&agents, &agents.classes);
+    assert!(examples.contains(&("Cas".to_owned(), [20, 7, 5, 4])), "{examples:?}");
+    let classes = random_programs(&place, &agents, 1, 200, true);
+    let programs = numbers_of_sites(&agents, &classes);
+    assert_eq!(programs.len(), 200);
+    let mut sums = [0; 4];
+    for (name, numbers) in &programs {
+        let [all, bri, casper, least] = *numbers;
+        assert!(all <= 12 && least <= casper && casper <= bri && bri <= all, "{name}: {numbers:?}");
+        sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
+    }
+    figure(&format!("sites of 200 small programs\tall, bri, casper, least\t{sums:?}"));
+    assert!(sums[3] < sums[2] && sums[2] < sums[1], "{sums:?}");
 }
 
 #[test]

@@ -57,6 +57,42 @@ public final class Casper {
     }
 
     /**
+     * Plans each small class of a path alone, with both kinds and by trial of all sets. Prints for
+     * each class its name and the numbers of sites: all, {@code bri}, {@code casper}, the least.
+     * Returns whether all plans are feasible, which {@link Least} judges.
+     */
+    public static boolean least(String path) throws IOException {
+        boolean feasible = true;
+        for (Map.Entry<String, Program> entry : Program.each(path).entrySet()) {
+            List<Function> functions = List.copyOf(entry.getValue().functions());
+            boolean small = functions.stream().mapToInt(f -> f.sites.size()).sum() <= Least.LIMIT
+                    && functions.stream().flatMap(f -> f.sites.values().stream()).allMatch(s -> s.targets.size() < 2);
+            if (!small) {
+                continue;
+            }
+            Least least = new Least(functions);
+            int[] counts = new int[2];
+            for (int kind = 0; kind < counts.length; kind++) {
+                functions.forEach(f -> f.sites.values().forEach(site -> site.logged = false));
+                Planner planner = new Planner(new Grammar(functions));
+                if (kind == 0) {
+                    planner.branches();
+                } else {
+                    planner.casper();
+                }
+                counts[kind] = Long.bitCount(least.logged());
+                if (!least.feasible(least.logged())) {
+                    System.out.println(entry.getKey() + "\tnot feasible: " + (kind == 0 ? "bri" : "casper"));
+                    feasible = false;
+                }
+            }
+            System.out.println(entry.getKey() + "\t" + least.sites() + "\t" + counts[0] + "\t" + counts[1] + "\t"
+                    + least.least(counts[1]));
+        }
+        return feasible;
+    }
+
+    /**
      * Expands the logs of a run and compares them with those of a run in mode {@code fi}. Returns
      * whether they are equal.
      */

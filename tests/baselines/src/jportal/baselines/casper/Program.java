@@ -32,25 +32,43 @@ final class Program {
 
     static Program read(String path) throws IOException {
         Program program = new Program();
+        classFiles(path).forEach(program::add);
+        program.link();
+        return program;
+    }
+
+    /** Each class of a path as a program of its own. */
+    static Map<String, Program> each(String path) throws IOException {
+        Map<String, Program> programs = new TreeMap<>();
+        for (byte[] classFile : classFiles(path)) {
+            Program program = new Program();
+            program.add(classFile);
+            program.link();
+            programs.putIfAbsent(program.classes.keySet().iterator().next(), program);
+        }
+        return programs;
+    }
+
+    private static List<byte[]> classFiles(String path) throws IOException {
+        List<byte[]> all = new ArrayList<>();
         for (String part : path.split(":")) {
             if (part.endsWith(".jar")) {
                 try (JarFile jar = new JarFile(part)) {
                     for (var entry : jar.stream().filter(e -> isClass(e.getName())).toList()) {
                         try (InputStream in = jar.getInputStream(entry)) {
-                            program.add(in.readAllBytes());
+                            all.add(in.readAllBytes());
                         }
                     }
                 }
             } else {
                 try (Stream<Path> files = Files.walk(Path.of(part))) {
                     for (Path file : files.filter(f -> isClass(f.toString())).sorted().toList()) {
-                        program.add(Files.readAllBytes(file));
+                        all.add(Files.readAllBytes(file));
                     }
                 }
             }
         }
-        program.link();
-        return program;
+        return all;
     }
 
     private static boolean isClass(String name) {
