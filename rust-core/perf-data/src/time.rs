@@ -5,6 +5,10 @@
 use jportal_capture::{Header, TimeConversion};
 use jportal_units::Tsc;
 
+/// The nanoseconds among which the one next to a TSC value is searched. A tick of any TSC is
+/// shorter.
+const STEPS: u64 = 64;
+
 /// A valid conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfClock {
@@ -50,13 +54,12 @@ impl PerfClock {
         Tsc(self.conversion.ns_to_tsc(ns).unwrap_or(0))
     }
 
-    /// The first nanosecond that perf converts to a TSC value at or after `tsc`.
+    /// The first nanosecond that perf converts to a TSC value at or after `tsc`. For the last TSC
+    /// values there is none, and the result is a nanosecond shortly before them.
     pub fn ns_from(&self, tsc: Tsc) -> u64 {
-        let mut ns = self.ns(tsc);
-        while self.tsc(ns) < tsc {
-            ns += 1;
-        }
-        ns
+        let ns = self.ns(tsc);
+        let near = ns..=ns.saturating_add(STEPS);
+        near.into_iter().find(|&ns| self.tsc(ns) >= tsc).unwrap_or(ns)
     }
 
     /// The first TSC value at or after `tsc` that perf's time can express.
@@ -66,11 +69,9 @@ impl PerfClock {
 
     /// The last TSC value not after `tsc` that perf's time can express.
     pub fn down(&self, tsc: Tsc) -> Tsc {
-        let mut ns = self.ns_from(tsc);
-        while self.tsc(ns) > tsc && ns > 0 {
-            ns -= 1;
-        }
-        self.tsc(ns)
+        let ns = self.ns_from(tsc);
+        let near = (ns.saturating_sub(STEPS)..=ns).rev();
+        near.map(|ns| self.tsc(ns)).find(|&found| found <= tsc).unwrap_or(tsc)
     }
 }
 
@@ -91,6 +92,21 @@ mod tests {
         // Without a frequency, a tick is a nanosecond.
         assert_eq!(clock(0).ns(Tsc(77)), 77);
         assert_eq!(clock(0).up(Tsc(77)), Tsc(77));
+    }
+
+    /// A damaged record may have any time.
+    #[test]
+    fn times_at_the_ends_have_a_conversion() {
+        for khz in [0, 200_000, 2_596_155] {
+            let c = clock(khz);
+            for tsc in [u64::MAX - 1, u64::MAX] {
+                assert!(c.ns_from(Tsc(tsc)) - c.ns(Tsc(tsc)) <= STEPS, "{khz} kHz, {tsc}");
+                assert!(c.down(Tsc(tsc)) <= Tsc(tsc) && c.down(Tsc(0)) == Tsc(0));
+            }
+        }
+        let kernel = TimeConversion { valid: 1, shift: 31, mult: 0x2fa0_0000, zero: u64::MAX - 7 };
+        let c = PerfClock::new(kernel).unwrap();
+        assert!(c.up(Tsc(1000)) >= Tsc(1000) && c.down(Tsc(1000)) <= Tsc(1000));
     }
 
     proptest! {
