@@ -36,7 +36,7 @@ JPortalBuffer::~JPortalBuffer() {
 bool JPortalBuffer::grow(size_t wanted) {
   if (_failed) return false;
   size_t capacity = MAX2(_capacity * 2, _length + wanted);
-  u1* data = (u1*)os::malloc(capacity, mtInternal);
+  u1* data = (u1*)os::malloc(capacity, mtTracing);
   if (data == NULL) {
     _failed = true;
     return false;

@@ -39,7 +39,7 @@
 
 address JPortalCode::_low = NULL;
 address JPortalCode::_high = NULL;
-CHeapBitMap JPortalCode::_exported(mtCode);
+CHeapBitMap JPortalCode::_exported(mtTracing);
 
 void JPortalCode::initialize(address low, address high) {
   _low = low;

@@ -129,7 +129,7 @@ void JPortalKept::initialize() {
 void JPortalKept::keep_code(u1 kind, const char* name, address begin, address end, const Entry* entries, int count) {
   guarantee(count <= JPortalKeptCode::MaxEntries, "more than %d entry points", JPortalKeptCode::MaxEntries);
   const size_t length = strlen(name);
-  JPortalKeptCode* c = (JPortalKeptCode*)os::malloc(sizeof(JPortalKeptCode) + length, mtInternal);
+  JPortalKeptCode* c = (JPortalKeptCode*)os::malloc(sizeof(JPortalKeptCode) + length, mtTracing);
   if (c == NULL) {
     no_memory("the name of a piece of code");
     return;
@@ -154,7 +154,7 @@ void JPortalKept::drop_code(address begin, address end) {
 
 void JPortalKept::keep_markers(const nmethod* nm, const JPortalBuffer& body) {
   if (body.failed()) return;
-  JPortalKeptMarkers* m = (JPortalKeptMarkers*)os::malloc(sizeof(JPortalKeptMarkers) + body.length(), mtInternal);
+  JPortalKeptMarkers* m = (JPortalKeptMarkers*)os::malloc(sizeof(JPortalKeptMarkers) + body.length(), mtTracing);
   if (m == NULL) {
     no_memory("the path markers of an nmethod");
     return;
@@ -176,7 +176,7 @@ void JPortalKept::keep_intrinsic(Method* m) {
   JPortalKeptLocker locker;
   if (intrinsics_count == intrinsics_capacity) {
     const int capacity = MAX2(64, intrinsics_capacity * 2);
-    Method** all = (Method**)os::realloc(kept_intrinsics, capacity * sizeof(Method*), mtInternal);
+    Method** all = (Method**)os::realloc(kept_intrinsics, capacity * sizeof(Method*), mtTracing);
     if (all == NULL) {
       no_memory("a method handle intrinsic");
       return;

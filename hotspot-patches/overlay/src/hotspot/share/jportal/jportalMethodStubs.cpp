@@ -32,7 +32,7 @@
 #include "runtime/os.hpp"
 #include "utilities/align.hpp"
 
-struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
+struct JPortalMethodStubTable::Chunk : public CHeapObj<mtTracing> {
   Chunk*  next;
   address begin;
   address top;     // the first slot that was never used; guarded by CodeCache_lock

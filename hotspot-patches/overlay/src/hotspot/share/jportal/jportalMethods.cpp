@@ -119,7 +119,7 @@ void JPortalMethods::export_method(Method* m) {
 
   u1* code = NULL;
   if (m->code_size() > 0) {
-    code = (u1*)os::malloc(m->code_size(), mtInternal);
+    code = (u1*)os::malloc(m->code_size(), mtTracing);
     if (code == NULL) {
       log_warning(jportal)("no C heap for the bytecodes of a method: it is missing in the capture");
       return;

@@ -68,7 +68,7 @@ class JPortalScopes : public StackObj {
  public:
   JPortalScopes(const nmethod* nm) : _nm(nm), _size(nm->scopes_data_size()), _number(NULL), _count(0) {
     if (_size > 0) {
-      _number = (u4*)os::malloc(_size * sizeof(u4), mtInternal);
+      _number = (u4*)os::malloc(_size * sizeof(u4), mtTracing);
       if (_number != NULL) {
         memset(_number, 0xff, _size * sizeof(u4));
       } else {
