@@ -9,8 +9,8 @@
 //! **Things.** A record describes a thread, a class, a method, or a piece of code, from its
 //! definition to its end. A thing that ended before the horizon is left out with all its records,
 //! the one of its end included. There are two exceptions. Compiled code needs the methods in its
-//! debug info, even if they were unloaded before the code was freed. A method needs its class, and a
-//! class its super types.
+//! debug info, even if they were unloaded before the code was freed. A method needs its class, and
+//! a class its super types.
 //!
 //! **Patches.** Of several patches of the same bytes before the horizon, the last one is kept.
 //!

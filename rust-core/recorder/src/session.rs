@@ -258,16 +258,16 @@ impl Session {
         Some(copy.and_then(|copy| copy.to(path, sys::user(), copied)))
     }
 
-    /// A handle on the present content of the capture, for the trimming. `None` while it ends inside
-    /// a record, and when the capture accepts nothing more.
+    /// A handle on the present content of the capture, for the trimming. `None` while it ends
+    /// inside a record, and when the capture accepts nothing more.
     pub(crate) fn present(&self) -> Option<Result<CaptureCopy, jportal_capture::Error>> {
         let guard = self.writer.take(Cargo::Metadata);
         let writer = guard.as_ref().filter(|_| !self.broken.load(Relaxed))?;
         writer.is_between_records().then(|| writer.copy())
     }
 
-    /// Puts a trimmed copy in the place of the capture. From then on, no window shows anything before
-    /// `horizon`.
+    /// Puts a trimmed copy in the place of the capture. From then on, no window shows anything
+    /// before `horizon`.
     ///
     /// # Errors
     /// Those of reading the capture and of writing and renaming the copy. The capture stays.

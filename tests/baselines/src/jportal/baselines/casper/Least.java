@@ -73,7 +73,7 @@ final class Least {
         return set;
     }
 
-    /** The size of the smallest set that is feasible; {@code most} + 1 if none up to that size is. */
+    /** The size of the smallest feasible set; {@code most} + 1 if it is larger than that. */
     int least(int most) {
         for (int size = 0; size <= most; size++) {
             if (any(size, 0, 0)) {
