@@ -45,6 +45,19 @@ struct Thing {
     needs: Vec<Id>,
 }
 
+/// By what records name a thing, which several things may have in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    /// OS thread id.
+    Thread(u32),
+    /// `InstanceKlass*`.
+    Class(u64),
+    /// `Method*`.
+    Method(u64),
+    /// `nmethod*`.
+    NMethod(u64),
+}
+
 /// The things that the records passed so far describe.
 #[derive(Debug)]
 pub(crate) struct Trim {
@@ -52,14 +65,8 @@ pub(crate) struct Trim {
     things: Vec<Thing>,
     /// For each record the things that must be kept for it to be kept.
     records: Vec<[Id; 2]>,
-    /// By OS thread id: the last thread.
-    threads: HashMap<u32, Id>,
-    /// By `InstanceKlass*`: the class that is loaded.
-    classes: HashMap<u64, Id>,
-    /// By `Method*`: the last method.
-    methods: HashMap<u64, Id>,
-    /// By `nmethod*`: the last compiled method.
-    nmethods: HashMap<u64, Id>,
+    /// The last thing of each name.
+    named: HashMap<Name, Id>,
     /// By address: end and thing of the code that is there.
     code: BTreeMap<u64, (u64, Id)>,
     /// By address and length: the last patch before the horizon, an index of `records`.
@@ -103,10 +110,7 @@ impl Trim {
             horizon: horizon.0,
             things: Vec::new(),
             records: Vec::new(),
-            threads: HashMap::new(),
-            classes: HashMap::new(),
-            methods: HashMap::new(),
-            nmethods: HashMap::new(),
+            named: HashMap::new(),
             code: BTreeMap::new(),
             patches: HashMap::new(),
         }
@@ -123,49 +127,41 @@ impl Trim {
 
     fn things_of(&mut self, tsc: u64, record: &Record) -> Result<[Id; 2], Error> {
         let thing = match record {
-            Record::ThreadStarted(r) => self.thread(r.tid)?,
+            Record::ThreadStarted(r) => self.living(Name::Thread(r.tid))?,
             // The new name may come after the end.
-            Record::ThreadRenamed(r) => self.threads.get(&r.tid).copied().unwrap_or(ALWAYS),
-            Record::ThreadExited(r) => match self.threads.get(&r.tid) {
-                Some(&id) => self.end(id, tsc),
-                None => self.unknown_end(tsc),
-            },
+            Record::ThreadRenamed(r) => self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS),
+            Record::ThreadExited(r) => self.end_of(Name::Thread(r.tid), tsc),
             Record::ClassLoaded(r) => {
-                let id = self.class(r.klass)?;
-                self.class_needs(id, r.super_klass)?;
-                r.interfaces.iter().try_for_each(|i| self.class_needs(id, i.klass))?;
+                let id = self.living(Name::Class(r.klass))?;
+                self.needs(id, Name::Class(r.super_klass))?;
+                r.interfaces.iter().try_for_each(|i| self.needs(id, Name::Class(i.klass)))?;
                 id
             }
             Record::ClassDefined(r) => {
-                let id = self.class(r.klass)?;
-                self.class_needs(id, r.super_klass)?;
+                let id = self.living(Name::Class(r.klass))?;
+                self.needs(id, Name::Class(r.super_klass))?;
                 id
             }
-            Record::ClassUnloaded(r) => match self.classes.remove(&r.klass) {
-                Some(id) => self.end(id, tsc),
-                None => self.unknown_end(tsc),
-            },
+            Record::ClassUnloaded(r) => self.end_of(Name::Class(r.klass), tsc),
             Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
-            Record::MethodStub(r) => self.method(r.method)?,
-            Record::MethodFreed(r) => match self.methods.remove(&r.method) {
-                Some(id) => self.end(id, tsc),
-                None => self.unknown_end(tsc),
-            },
+            // The VM may report the stub before the method.
+            Record::MethodStub(r) => self.living(Name::Method(r.method))?,
+            Record::MethodFreed(r) => self.end_of(Name::Method(r.method), tsc),
             Record::BlobDefined(r) => self.install(tsc, r.start, r.code.0.len())?,
             Record::NMethodInstalled(r) => self.compiled(tsc, r)?,
             Record::NMethodMarkers(r) => match self.code_at(r.start) {
                 Some(id) => {
-                    r.contexts.iter().try_for_each(|c| self.method_is_needed(id, c.method))?;
+                    r.contexts.iter().try_for_each(|c| self.needs(id, Name::Method(c.method)))?;
                     id
                 }
                 None => ALWAYS,
             },
-            Record::NMethodStateChanged(r) => self.nmethods.get(&r.nmethod).copied().unwrap_or(ALWAYS),
+            Record::NMethodStateChanged(r) => self.last(Name::NMethod(r.nmethod)).unwrap_or(ALWAYS),
             Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
             Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
             Record::Resolution(r) => {
                 let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
-                return Ok([code, self.threads.get(&r.tid).copied().unwrap_or(ALWAYS)]);
+                return Ok([code, self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS)]);
             }
             // The interpreter stays, and notices concern the user.
             _ => ALWAYS,
@@ -199,68 +195,44 @@ impl Trim {
         thing.ended.min(class)
     }
 
-    fn thread(&mut self, tid: u32) -> Result<Id, Error> {
-        match self.threads.get(&tid) {
-            Some(&id) if self.ended(id) == NOT_YET => Ok(id),
-            _ => {
-                let id = self.new_thing()?;
-                put(&mut self.threads, tid, id)?;
-                Ok(id)
-            }
-        }
+    fn last(&self, name: Name) -> Option<Id> {
+        self.named.get(&name).copied()
     }
 
-    fn class(&mut self, klass: u64) -> Result<Id, Error> {
-        if let Some(&id) = self.classes.get(&klass) {
+    /// The thing that has the name now: a new one if the last one has ended.
+    fn living(&mut self, name: Name) -> Result<Id, Error> {
+        if let Some(id) = self.last(name).filter(|id| self.ended(*id) == NOT_YET) {
             return Ok(id);
         }
         let id = self.new_thing()?;
-        put(&mut self.classes, klass, id)?;
+        put(&mut self.named, name, id)?;
         Ok(id)
     }
 
-    fn class_needs(&mut self, id: Id, klass: u64) -> Result<(), Error> {
-        match self.classes.get(&klass) {
-            Some(&needed) => self.needs(id, needed),
-            None => Ok(()),
-        }
-    }
-
-    /// The method at an address. The VM may report its stub before the method.
-    fn method(&mut self, address: u64) -> Result<Id, Error> {
-        match self.methods.get(&address) {
-            Some(&id) if self.ended(id) == NOT_YET => Ok(id),
-            _ => {
-                let id = self.new_thing()?;
-                put(&mut self.methods, address, id)?;
-                Ok(id)
-            }
+    fn end_of(&mut self, name: Name, tsc: u64) -> Id {
+        match self.last(name) {
+            Some(id) => self.end(id, tsc),
+            None => self.unknown_end(tsc),
         }
     }
 
     /// Redefinition moves methods from one class to another, which both stay needed.
-    fn define_method(&mut self, address: u64, klass: u64) -> Result<Id, Error> {
-        let class = self.classes.get(&klass).copied().unwrap_or(ALWAYS);
-        let id = self.method(address)?;
+    fn define_method(&mut self, method: u64, klass: u64) -> Result<Id, Error> {
+        let id = self.living(Name::Method(method))?;
+        let class = Name::Class(klass);
+        let of = self.last(class).unwrap_or(ALWAYS);
         if let Some(thing) = self.things.get_mut(id as usize) {
-            thing.of = class;
+            thing.of = of;
         }
         self.needs(id, class)?;
         Ok(id)
     }
 
-    fn method_is_needed(&mut self, id: Id, address: u64) -> Result<(), Error> {
-        match self.methods.get(&address) {
-            Some(&needed) => self.needs(id, needed),
-            None => Ok(()),
-        }
-    }
-
-    fn needs(&mut self, id: Id, needed: Id) -> Result<(), Error> {
-        match self.things.get_mut(id as usize) {
-            Some(thing) if needed != ALWAYS && !thing.needs.contains(&needed) => {
-                push(&mut thing.needs, needed)
-            }
+    /// The thing needs the one that has the name now, if there is any.
+    fn needs(&mut self, id: Id, name: Name) -> Result<(), Error> {
+        let needed = self.last(name);
+        match (self.things.get_mut(id as usize), needed) {
+            (Some(thing), Some(needed)) if !thing.needs.contains(&needed) => push(&mut thing.needs, needed),
             _ => Ok(()),
         }
     }
@@ -282,9 +254,9 @@ impl Trim {
 
     fn compiled(&mut self, tsc: u64, r: &NMethodInstalled) -> Result<Id, Error> {
         let id = self.install(tsc, r.start, r.code.0.len())?;
-        put(&mut self.nmethods, r.nmethod, id)?;
-        self.method_is_needed(id, r.method)?;
-        r.scopes.iter().try_for_each(|scope| self.method_is_needed(id, scope.method))?;
+        put(&mut self.named, Name::NMethod(r.nmethod), id)?;
+        self.needs(id, Name::Method(r.method))?;
+        r.scopes.iter().try_for_each(|scope| self.needs(id, Name::Method(scope.method)))?;
         Ok(id)
     }
 

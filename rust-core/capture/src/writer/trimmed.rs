@@ -16,17 +16,17 @@ use crate::chunk::{HEAD, Head, Kind};
 use crate::codec::{Source, Wire};
 use crate::create::Earlier;
 use crate::error::Error;
-use crate::frames::{FrameTracker, decode_frame};
+use crate::frames::{FrameHeader, FrameTracker, decode_frame};
 use crate::header::Header;
 use crate::reader;
-use crate::schema::Stamped;
+use crate::schema::FRAME_HEADER;
 use crate::trim::{Kept, Trim};
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 20;
 
 type EachChunk<'a> = dyn FnMut(&Head, Vec<u8>) -> Result<(), Error> + 'a;
-type EachRecord<'a> = dyn FnMut(&Stamped, &[u8]) -> Result<(), Error> + 'a;
+type EachFrame<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'a;
 
 /// A trimmed copy. Its file is removed unless it takes the original's place.
 #[derive(Debug)]
@@ -53,10 +53,13 @@ impl CaptureCopy {
     ) -> Result<TrimmedCopy, Error> {
         let mut trim = Trim::new(horizon);
         let mut lengths = Vec::new();
-        self.each_record(is_wanted, &mut |stamped, frame| {
+        let header = self.each_frame(is_wanted, &mut |at, frame| {
             lengths.try_reserve(1).map_err(|_| Error::Memory { bytes: lengths.len() as u64 })?;
             lengths.push(frame.len() as u32);
-            trim.pass(stamped)
+            match decode_frame(frame, at)? {
+                Some((stamped, _)) => trim.pass(&stamped),
+                None => Ok(()),
+            }
         })?;
         let kept = trim.finish()?;
         let kept_bytes = |(n, len): (usize, &u32)| if kept.has(n) { u64::from(*len) } else { 0 };
@@ -68,6 +71,7 @@ impl CaptureCopy {
         writer.written.metadata = writer.metadata_from;
         writer.frames = FrameTracker::starting_at(writer.metadata_from);
         let mut copy = TrimmedCopy { writer: Some(writer), path, read: self.written.file };
+        copy.writer()?.header(&header)?;
         copy.fill(&self, &kept, is_wanted)?;
         Ok(copy)
     }
@@ -92,10 +96,14 @@ impl CaptureCopy {
         Ok(())
     }
 
-    /// Calls `f` with each record of the metadata and its frame.
-    fn each_record(&self, is_wanted: &dyn Fn() -> bool, f: &mut EachRecord<'_>) -> Result<(), Error> {
-        let (mut rest, mut at) = (Vec::new(), self.metadata_from);
+    /// Calls `f` with each frame of the metadata and its offset in the stream. Returns the last
+    /// header of the file.
+    fn each_frame(&self, is_wanted: &dyn Fn() -> bool, f: &mut EachFrame<'_>) -> Result<Header, Error> {
+        let (mut header, mut rest, mut at) = (None, Vec::new(), self.metadata_from);
         self.each_chunk(PREAMBLE as u64, self.written.file, &mut |head, payload| {
+            if head.kind == Kind::Header {
+                header = Header::decode(&mut Source::new(&payload)).ok().or(header.take());
+            }
             if head.kind != Kind::Metadata {
                 return Ok(());
             }
@@ -105,15 +113,22 @@ impl CaptureCopy {
             rest.try_reserve(payload.len()).map_err(|_| Error::Memory { bytes: payload.len() as u64 })?;
             rest.extend_from_slice(&payload);
             let mut used = 0;
-            while let Some((stamped, len)) = decode_frame(&rest[used..], at)? {
-                f(&stamped, &rest[used..used + len])?;
+            while let Some(FrameHeader { len, .. }) = FrameHeader::read(&rest[used..]) {
+                if len < FRAME_HEADER {
+                    return Err(Error::FrameLength { at, len: len as u32 });
+                }
+                let Some(frame) = rest.get(used..used + len) else { break };
+                f(at, frame)?;
                 used += len;
                 at += len as u64;
             }
             rest.drain(..used);
             Ok(())
         })?;
-        if rest.is_empty() { Ok(()) } else { Err(Error::MetadataTorn { at, bytes: rest.len() as u64 }) }
+        if !rest.is_empty() {
+            return Err(Error::MetadataTorn { at, bytes: rest.len() as u64 });
+        }
+        header.ok_or(Error::HeaderFirst)
     }
 }
 
@@ -122,26 +137,18 @@ impl TrimmedCopy {
         self.writer.as_mut().ok_or(Error::Closed)
     }
 
-    /// Writes the present header and the records that are kept.
+    /// Writes the records that are kept.
     fn fill(
         &mut self,
         original: &CaptureCopy,
         kept: &Kept,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
-        let mut header = None;
-        original.each_chunk(PREAMBLE as u64, original.written.file, &mut |head, payload| {
-            if head.kind == Kind::Header {
-                header = Header::decode(&mut Source::new(&payload)).ok().or(header.take());
-            }
-            Ok(())
-        })?;
         let writer = self.writer()?;
-        writer.header(&header.ok_or(Error::HeaderFirst)?)?;
         let mut piece = Vec::new();
         piece.try_reserve(PIECE).map_err(|_| Error::Memory { bytes: PIECE as u64 })?;
         let mut number = 0;
-        original.each_record(is_wanted, &mut |_, frame| {
+        original.each_frame(is_wanted, &mut |_, frame| {
             if kept.has(number) {
                 piece.try_reserve(frame.len()).map_err(|_| Error::Memory { bytes: frame.len() as u64 })?;
                 piece.extend_from_slice(frame);
