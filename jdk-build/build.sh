@@ -19,6 +19,7 @@ usage: build.sh [options]
                        build/jdk-plain or build/jdk-plain-fastdebug
   --version VERSION    build this version of Debian's openjdk-17
   --update             look for a newer version of Debian's openjdk-17
+  --gtest              build and run the googletests of the overlay, and no JDK
   --jobs N             at most N compilers at once
   -v                   show the output of every step
 
@@ -28,12 +29,13 @@ change of one file of the overlay compiles that file and links.
 TEXT
 }
 
-LEVEL=release FEATURE=1 SOURCE='' RECORDER='' OUTPUT='' WANT_VERSION='' UPDATE=0 JOBS='' VERBOSE=0
+LEVEL=release FEATURE=1 SOURCE='' RECORDER='' OUTPUT='' WANT_VERSION='' UPDATE=0 GTESTS=0 JOBS='' VERBOSE=0
 . "$HERE/lib/common.sh"
 . "$HERE/lib/source.sh"
 . "$HERE/lib/recorder.sh"
 . "$HERE/lib/vm.sh"
 . "$HERE/lib/image.sh"
+. "$HERE/lib/gtest.sh"
 
 bad_usage() { usage >&2; printf '\nerror: %s\n' "$1" >&2; exit 2; }
 value() { [[ $# -ge 2 ]] || bad_usage "$1 needs a value"; }
@@ -46,6 +48,7 @@ while (($#)); do
     --output) value "$@"; OUTPUT=$2; shift ;;
     --version) value "$@"; WANT_VERSION=$2; shift ;;
     --update) UPDATE=1 ;;
+    --gtest) GTESTS=1 ;;
     --jobs) value "$@"; JOBS=$2; shift ;;
     -v) VERBOSE=1 ;;
     -h|--help) usage; exit 0 ;;
@@ -65,6 +68,8 @@ if [[ -n $RECORDER ]]; then
     bad_usage "--recorder: $RECORDER has no libjportal_recorder.a or no include/"
   RECORDER=$(cd "$RECORDER" && pwd)
 fi
+
+((!GTESTS || FEATURE)) || bad_usage "--gtest tests the feature, so it excludes --without-jportal"
 
 name=''
 ((FEATURE)) || name+=-plain
@@ -120,6 +125,13 @@ keep_libjvm() {  # stores libjvm.so in the cache under $KEY; keeps the twelve ne
   ls -dt "$CACHE"/libjvm/*/ | tail -n +13 | xargs -r rm -rf
 }
 
+if ((GTESTS)); then
+  [[ -n $SOURCE ]] || unpack_source
+  build_libjvm
+  make_gtest
+  run_gtest "$DEBIAN_IMAGE"
+  exit
+fi
 if [[ -n $SOURCE ]]; then
   build_libjvm
   if source_matches_debian; then

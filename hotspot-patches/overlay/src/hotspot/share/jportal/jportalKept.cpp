@@ -20,6 +20,7 @@
 #include "code/nmethod.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalAddressList.hpp"
+#include "jportal/jportalByAddress.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
@@ -36,61 +37,6 @@ class JPortalKeptLocker : public StackObj {
  public:
   JPortalKeptLocker()  { kept_lock->lock(); }
   ~JPortalKeptLocker() { kept_lock->unlock(); }
-};
-
-// A hash table of items by the start address of their code. It frees items with os::free().
-template <typename T> class JPortalByAddress {
-  enum { Buckets = 4096 };
-  T* _buckets[Buckets];
-
-  static uint bucket(address a) { return (uint)((uintptr_t)a / CodeCacheSegmentSize * 2654435761u) % Buckets; }
-
- public:
-  T* find(address a) const {
-    for (T* t = _buckets[bucket(a)]; t != NULL; t = t->next) {
-      if (t->begin == a) return t;
-    }
-    return NULL;
-  }
-
-  void add(T* t) {
-    T** head = &_buckets[bucket(t->begin)];
-    t->next = *head;
-    *head = t;
-  }
-
-  void remove(address a) {
-    for (T** p = &_buckets[bucket(a)]; *p != NULL; p = &(*p)->next) {
-      if ((*p)->begin == a) {
-        T* t = *p;
-        *p = t->next;
-        os::free(t);
-        return;
-      }
-    }
-  }
-
-  // Walks the bucket of each segment of the range; those that share a segment share a bucket.
-  void remove_within(address begin, address end) {
-    const address last = align_down(end - 1, CodeCacheSegmentSize);
-    for (address a = align_down(begin, CodeCacheSegmentSize); a <= last; a += CodeCacheSegmentSize) {
-      for (T** p = &_buckets[bucket(a)]; *p != NULL; ) {
-        T* t = *p;
-        if (begin <= t->begin && t->begin < end) {
-          *p = t->next;
-          os::free(t);
-        } else {
-          p = &t->next;
-        }
-      }
-    }
-  }
-
-  template <typename F> void each(F f) const {
-    for (int i = 0; i < Buckets; i++) {
-      for (T* t = _buckets[i]; t != NULL; t = t->next) f(t);
-    }
-  }
 };
 
 struct JPortalKeptCode {

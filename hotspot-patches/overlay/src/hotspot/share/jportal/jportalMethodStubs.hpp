@@ -37,6 +37,8 @@ class methodHandle;
 // shortly after each other. If the code cache has no room, resting slots are used; then a method
 // gets the shared entry, and the first time, the capture gets a notice.
 class JPortalMethodStubTable : AllStatic {
+  friend class JPortalMethodStubsTest;   // test/hotspot/gtest/jportal
+
   enum {
     SlotSize  = 8,
     ChunkSize = 16 * K
