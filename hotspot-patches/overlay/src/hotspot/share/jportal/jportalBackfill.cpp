@@ -23,6 +23,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBackfill.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalInterpreter.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
@@ -37,7 +38,6 @@
 #include "runtime/mutexLocker.hpp"
 #include "runtime/nonJavaThread.hpp"
 #include "runtime/safepoint.hpp"
-#include "runtime/thread.inline.hpp"
 #include "runtime/threadSMR.inline.hpp"
 
 static int classes = 0;
@@ -97,7 +97,7 @@ static void backfill_nmethod(nmethod* nm) {
   JPortalCode::export_nmethod(nm);
   JPortalKept::export_markers(nm);
   if (nm->is_not_entrant()) {
-    JPortalHooks::on_nmethod_state_change(nm, CompiledMethod::not_entrant);
+    JPortalHooks::on_nmethod_state_change(nm, JPortalCompat::not_entrant);
   }
 }
 
@@ -136,5 +136,5 @@ void JPortalBackfill::all() {
   ClassLoaderDataGraph::classes_do(backfill_class);
   JPortalKept::export_intrinsics();
   backfill_nmethods();
-  log_info(jportal)("told of %d classes and %d nmethods that were there", classes, nmethods);
+  log_info(jportal)("exported %d classes and %d nmethods that existed before", classes, nmethods);
 }

@@ -24,17 +24,14 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
-#include "runtime/frame.inline.hpp"
-#include "runtime/osThread.hpp"
-#include "runtime/registerMap.hpp"
 #include "runtime/sharedRuntime.hpp"
 #include "runtime/stubCodeGenerator.hpp"
-#include "runtime/thread.hpp"
 #include "utilities/bitMap.inline.hpp"
 
 address JPortalCode::_low = NULL;
@@ -169,9 +166,9 @@ void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
   JPortalNMethodStateChanged r;
   r.nmethod = (u8)nm;
   switch (state) {
-    case CompiledMethod::not_entrant: r.state = JPortalNmethodStates::NOT_ENTRANT; break;
-    case CompiledMethod::zombie:      r.state = JPortalNmethodStates::ZOMBIE;      break;
-    case CompiledMethod::unloaded:    r.state = JPortalNmethodStates::UNLOADED;    break;
+    case JPortalCompat::not_entrant: r.state = JPortalNmethodStates::NOT_ENTRANT; break;
+    case JPortalCompat::zombie:      r.state = JPortalNmethodStates::ZOMBIE;      break;
+    case JPortalCompat::unloaded:    r.state = JPortalNmethodStates::UNLOADED;    break;
     default: return;
   }
   JPortalBuffer::commit_record(r);
@@ -206,7 +203,7 @@ void JPortalCode::export_patch(address at, int size, u1 reason) {
   r.address = (u8)at;
   r.reason  = reason;
   r.code    = JPortalBytes(at, size);
-  r.tid     = (u4)Thread::current()->osthread()->thread_id();
+  r.tid     = JPortalCompat::tid_of(Thread::current());
   r.since   = writing_since;
   JPortalBuffer::commit_record(r);
   // A change may consist of several stores, each with its own record. The next store is later.
@@ -226,9 +223,8 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
 
 void JPortalHooks::resolution(JavaThread* current) {
   if (!JPortalRecording::is_on()) return;
-  RegisterMap reg_map(current, false);
   JPortalResolution r;
-  r.tid            = (u4)current->osthread()->thread_id();
-  r.return_address = (u8)current->last_frame().sender(&reg_map).pc();
+  r.tid            = JPortalCompat::tid_of(current);
+  r.return_address = (u8)JPortalCompat::return_address_of_last_frame(current);
   JPortalBuffer::commit_record(r);
 }

@@ -19,6 +19,7 @@
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalDCmd.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalRecording.hpp"
@@ -84,9 +85,8 @@ void JPortalDumpDCmd::execute(DCmdSource source, TRAPS) {
 }
 
 void JPortalHooks::register_dcmds() {
-  uint32_t full_export = DCmd_Source_Internal | DCmd_Source_AttachAPI | DCmd_Source_MBean;
-  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStatusDCmd>(full_export, true, false));
-  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStartDCmd>(full_export, true, false));
-  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStopDCmd>(full_export, true, false));
-  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalDumpDCmd>(full_export, true, false));
+  JPortalCompat::register_dcmd<JPortalStatusDCmd>();
+  JPortalCompat::register_dcmd<JPortalStartDCmd>();
+  JPortalCompat::register_dcmd<JPortalStopDCmd>();
+  JPortalCompat::register_dcmd<JPortalDumpDCmd>();
 }

@@ -19,12 +19,12 @@
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "logging/log.hpp"
 #include "runtime/atomic.hpp"
 #include "runtime/interfaceSupport.inline.hpp"
-#include "runtime/thread.hpp"
 #include "utilities/ostream.hpp"
 
 volatile int JPortalFlight::_dumps = 0;
@@ -81,8 +81,8 @@ void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t me
 // in the VM makes a transition to native code, because the dump waits.
 void JPortalHooks::java_out_of_memory() {
   Thread* const thread = Thread::current_or_null();
-  if (thread != NULL && thread->is_Java_thread() && thread->as_Java_thread()->thread_state() == _thread_in_vm) {
-    ThreadToNativeFromVM native(thread->as_Java_thread());
+  if (thread != NULL && thread->is_Java_thread() && JPortalCompat::as_java_thread(thread)->thread_state() == _thread_in_vm) {
+    ThreadToNativeFromVM native(JPortalCompat::as_java_thread(thread));
     JPortalFlight::dump_because_of("OutOfMemoryError");
   } else {
     JPortalFlight::dump_because_of("OutOfMemoryError");

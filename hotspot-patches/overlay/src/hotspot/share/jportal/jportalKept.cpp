@@ -22,6 +22,7 @@
 #include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalByAddress.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
 #include "jportal/jportalMethodStubs.hpp"
@@ -31,7 +32,7 @@
 #include "runtime/os.inline.hpp"
 
 // This lock is not a Mutex, because a Mutex has a rank, and hooks run under locks of any rank.
-static os::PlatformMutex* kept_lock = NULL;
+static JPortalPlatformMutex* kept_lock = NULL;
 
 class JPortalKeptLocker : public StackObj {
  public:
@@ -69,7 +70,7 @@ static void no_memory(const char* what) {
 }
 
 void JPortalKept::initialize() {
-  kept_lock = new os::PlatformMutex();
+  kept_lock = new JPortalPlatformMutex();
 }
 
 void JPortalKept::keep_code(u1 kind, const char* name, address begin, address end, const Entry* entries, int count) {

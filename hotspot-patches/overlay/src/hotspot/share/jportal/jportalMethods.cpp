@@ -21,6 +21,7 @@
 #include "interpreter/bytecodes.hpp"
 #include "interpreter/interpreter.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalMethodStubs.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
@@ -30,12 +31,10 @@
 #include "logging/log.hpp"
 #include "memory/resourceArea.hpp"
 #include "oops/constantPool.inline.hpp"
-#include "oops/cpCache.inline.hpp"
 #include "oops/instanceKlass.hpp"
 #include "oops/klass.inline.hpp"
 #include "oops/method.inline.hpp"
 #include "runtime/handles.inline.hpp"
-#include "runtime/thread.inline.hpp"
 #include "utilities/bytes.hpp"
 
 // --- Classes
@@ -161,12 +160,12 @@ void JPortalMethods::copy_original_bytecodes(Method* m, u1* to) {
         case Bytecodes::_invokestatic:
         case Bytecodes::_invokeinterface: {
           int index = Bytes::get_native_u2(bcp + 1);
-          Bytes::put_Java_u2(operands, (u2)cp->cache()->entry_at(index)->constant_pool_index());
+          Bytes::put_Java_u2(operands, JPortalCompat::index_of_member(cp, index));
           break;
         }
         case Bytecodes::_invokedynamic: {
           int index = Bytes::get_native_u4(bcp + 1);
-          Bytes::put_Java_u2(operands, (u2)cp->invokedynamic_cp_cache_entry_at(index)->constant_pool_index());
+          Bytes::put_Java_u2(operands, JPortalCompat::index_of_dynamic_call(cp, index));
           operands[2] = operands[3] = 0;
           break;
         }

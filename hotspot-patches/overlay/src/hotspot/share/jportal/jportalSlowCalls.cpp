@@ -18,14 +18,13 @@
 
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalSlowCalls.hpp"
 #include "oops/instanceKlass.hpp"
 #include "oops/method.hpp"
 #include "runtime/java.hpp"
 #include "runtime/os.hpp"
-#include "runtime/osThread.hpp"
-#include "runtime/thread.hpp"
 
 #include <x86intrin.h>
 
@@ -135,8 +134,8 @@ void JPortalSlowCalls::on_thread_exit() {
 }
 
 void JPortalSlowCalls::dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns) {
-  const int tid = thread->osthread()->thread_id();
+  const u4 tid = JPortalCompat::tid_of(thread);
   char reason[2048];
-  jio_snprintf(reason, sizeof(reason), "%s took " JLONG_FORMAT " us in thread %d", JPortalTrigger, ns / 1000, tid);
-  JPortalFlight::dump_slow_call(reason, (uint32_t)tid, (uint64_t)method, began, ended);
+  jio_snprintf(reason, sizeof(reason), "%s took " JLONG_FORMAT " us in thread %u", JPortalTrigger, ns / 1000, tid);
+  JPortalFlight::dump_slow_call(reason, tid, (uint64_t)method, began, ended);
 }

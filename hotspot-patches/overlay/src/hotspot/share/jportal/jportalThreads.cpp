@@ -20,15 +20,14 @@
 #include "classfile/javaClasses.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
 #include "runtime/jniHandles.inline.hpp"
-#include "runtime/osThread.hpp"
 #include "runtime/os.hpp"
-#include "runtime/thread.inline.hpp"
 #include "runtime/threadSMR.inline.hpp"
 
 enum { NameSize = 512 };
@@ -71,11 +70,11 @@ void JPortalThreads::export_thread(Thread* t) {
   if (t->osthread() == NULL || t->osthread()->thread_id() == 0) return;
   char buf[NameSize];
   JPortalThreadStarted r;
-  r.tid      = (u4)t->osthread()->thread_id();
+  r.tid      = JPortalCompat::tid_of(t);
   r.flags    = 0;
   r.java_tid = 0;
   if (t->is_Java_thread()) {
-    JavaThread* jt = t->as_Java_thread();
+    JavaThread* jt = JPortalCompat::as_java_thread(t);
     r.flags    = JPortalThreadFlags::JAVA;
     r.java_tid = java_tid_of(jt);
     r.name     = name_of(jt, buf, sizeof(buf));
@@ -98,7 +97,7 @@ void JPortalHooks::thread_exit(JavaThread* t) {
   if (!JPortalRecording::is_on()) return;
   char buf[NameSize];
   JPortalThreadExited r;
-  r.tid      = (u4)t->osthread()->thread_id();
+  r.tid      = JPortalCompat::tid_of(t);
   r.java_tid = java_tid_of(t);
   r.name     = name_of(t, buf, sizeof(buf));
   JPortalBuffer::commit_record(r);
@@ -114,7 +113,7 @@ void JPortalHooks::thread_renamed(jobject thread, jobject new_name) {
   oop name = JNIHandles::resolve_non_null(new_name);
   char buf[NameSize];
   JPortalThreadRenamed r;
-  r.tid  = (u4)t->osthread()->thread_id();
+  r.tid  = JPortalCompat::tid_of(t);
   r.name = java_lang_String::as_utf8_string(name, buf, sizeof(buf));
   JPortalBuffer::commit_record(r);
 }
