@@ -29,10 +29,6 @@
 #include "runtime/globals_extension.hpp"
 #include "runtime/java.hpp"
 
-// The maximal number of markers at one place. An unrolled loop nest may repeat its markers very
-// often; a longer path is not worth its memory and becomes ambiguous.
-static const u4 MaxPathLength = 16 * K;
-
 bool JPortalMarkers::_on = false;
 bool JPortalMarkers::_exact = false;
 
@@ -247,9 +243,27 @@ void JPortalMarkerTable::merge_edges() {
   _edges->trunc_to(n);
 }
 
+// Beyond MaxMarkers, paths that are longer than the share of a place become ambiguous.
+void JPortalMarkerTable::limit_markers() {
+  const u4 places = (u4)(_offsets->length() + _edges->length());
+  u8 total = 0;
+  for (int i = 0; i < _offsets->length(); i++) total += JPortalPath::length(_offsets->at(i).path);
+  for (int i = 0; i < _edges->length(); i++)   total += JPortalPath::length(_edges->at(i).path);
+  if (total <= MaxMarkers) return;
+  const u4 share = MAX2(1u, MaxMarkers / places);
+  const JPortalPath* const too_many = ambiguous(JPortalAmbiguities::TOO_MANY);
+  for (int i = 0; i < _offsets->length(); i++) {
+    if (JPortalPath::length(_offsets->at(i).path) > share) _offsets->adr_at(i)->path = too_many;
+  }
+  for (int i = 0; i < _edges->length(); i++) {
+    if (JPortalPath::length(_edges->at(i).path) > share) _edges->adr_at(i)->path = too_many;
+  }
+}
+
 void JPortalMarkerTable::finish(int compile_id, int entry_bci) {
   merge_offsets();
   merge_edges();
+  limit_markers();
   _finished = this;
   _finished_id = compile_id;
   _finished_entry_bci = entry_bci;
@@ -301,7 +315,7 @@ void JPortalMarkerTable::write(const nmethod* nm, JPortalBuffer* b) const {
     JPortalMarkedOffset item;
     item.offset = o.offset;
     item.first  = first;
-    item.count  = o.path->_length;
+    item.count  = JPortalPath::length(o.path);
     item.write(b);
     first += item.count;
   }
@@ -313,7 +327,7 @@ void JPortalMarkerTable::write(const nmethod* nm, JPortalBuffer* b) const {
     item.to      = e.to;
     item.outcome = e.outcome;
     item.first   = first;
-    item.count   = e.path == NULL ? 0 : e.path->_length;
+    item.count   = JPortalPath::length(e.path);
     item.write(b);
     first += item.count;
   }

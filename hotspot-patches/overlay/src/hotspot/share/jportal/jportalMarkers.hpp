@@ -49,6 +49,8 @@ class JPortalPath {
     : _left(left), _right(right), _length(left->_length + right->_length), _context(0), _bci(0) {}
 
  public:
+  // The number of markers.
+  static u4 length(const JPortalPath* path) { return path == NULL ? 0 : path->_length; }
   static bool equal(const JPortalPath* a, const JPortalPath* b);
   // Whether the path has an ambiguous marker with this cause.
   static bool is_ambiguous(const JPortalPath* path, u2 cause);
@@ -80,8 +82,16 @@ class JPortalMarkerTable {
   size_t put_path(class JPortalBuffer* b, const JPortalPath* path) const;
   void   merge_offsets();
   void   merge_edges();
+  void   limit_markers();
 
  public:
+  // The maximal number of markers at one place. An unrolled loop nest may repeat its markers very
+  // often; a longer path is not worth its memory and becomes ambiguous.
+  static const u4 MaxPathLength = 16 * K;
+  // The maximal number of markers of an nmethod with fewer places than that. Compilers share
+  // paths, the record does not: without a limit it could have MaxPathLength markers for each place.
+  static const u4 MaxMarkers = 1 * M;
+
   JPortalMarkerTable(Arena* arena);
   void* operator new(size_t size, Arena* arena) throw();
 

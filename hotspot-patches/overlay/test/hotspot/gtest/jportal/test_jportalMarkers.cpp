@@ -50,6 +50,15 @@ class Fixture : public ::testing::Test {
     }
     return path;
   }
+
+  // Shared halves make the longest path from 15 nodes.
+  const JPortalPath* longest() {
+    const JPortalPath* path = at(1);
+    while (JPortalPath::length(path) < JPortalMarkerTable::MaxPathLength) {
+      path = table.cat(path, path);
+    }
+    return path;
+  }
 };
 
 bool is_cause(const JPortalPath* path, u2 cause) {
@@ -89,12 +98,9 @@ TEST_VM_F(JPortalPathTest, markers_come_in_order) {
   }
 }
 
-// The shared halves make a path of 16K markers from 15 nodes. One marker more is too many.
+// One marker more than the maximum is too many.
 TEST_VM_F(JPortalPathTest, a_path_that_is_too_long_becomes_ambiguous) {
-  const JPortalPath* path = at(1);
-  for (int i = 0; i < 14; i++) {
-    path = table.cat(path, path);
-  }
+  const JPortalPath* const path = longest();
   EXPECT_FALSE(JPortalPath::is_ambiguous(path, JPortalAmbiguities::TOO_MANY));
   EXPECT_TRUE(is_cause(table.cat(path, at(2)), JPortalAmbiguities::TOO_MANY));
   EXPECT_TRUE(is_cause(table.cat(at(2), path), JPortalAmbiguities::TOO_MANY));
@@ -152,6 +158,26 @@ TEST_VM_F(JPortalMarkerTableTest, edges_that_look_the_same_are_merged) {
   EXPECT_TRUE(is_cause(table.edge_at(1).path, JPortalAmbiguities::SHARED_TARGET));
   EXPECT_EQ(1, table.edge_at(2).outcome);
   EXPECT_TRUE(JPortalPath::equal(at(1), table.edge_at(2).path));
+}
+
+TEST_VM_F(JPortalMarkerTableTest, the_markers_of_an_nmethod_are_limited) {
+  const int fit = JPortalMarkerTable::MaxMarkers / JPortalMarkerTable::MaxPathLength;
+  for (int i = 0; i < fit - 1; i++) {
+    table.add_offset(i, longest());
+  }
+  table.add_edge(0, 1, 0, longest());
+  table.add_edge(1, 2, 0, NULL);
+  table.finish(0, InvocationEntryBci);   // exactly as many as may be
+  EXPECT_EQ(JPortalPath::length(longest()), JPortalPath::length(table.offset_at(0).path));
+
+  table.add_offset(fit, at(1));
+  table.finish(0, InvocationEntryBci);
+  for (int i = 0; i < fit - 1; i++) {
+    EXPECT_TRUE(is_cause(table.offset_at(i).path, JPortalAmbiguities::TOO_MANY));
+  }
+  EXPECT_EQ(1, table.offset_at(fit - 1).path->bci());   // short paths stay
+  EXPECT_TRUE(is_cause(table.edge_at(0).path, JPortalAmbiguities::TOO_MANY));
+  EXPECT_TRUE(table.edge_at(1).path == NULL);
 }
 
 TEST_VM_F(JPortalPathMapTest, keys_survive_growth) {
