@@ -316,6 +316,33 @@ fn numbers_of_sites(agents: &Agents, classes: &Path) -> Vec<(String, [u64; 4])> 
     printed.lines().map(row).collect()
 }
 
+/// The conflict graphs of a path: how many have a greedy cover, and how many of those are judged;
+/// the sites of these covers, and of the least covers; the number of covers larger than the least.
+/// All must be within the bound of the spec.
+fn numbers_of_covers(agents: &Agents, classes: &str) -> [u64; 5] {
+    let jar = agents.jar.display().to_string();
+    let printed = agents.java(&["-jar".into(), jar, "covers".into(), classes.to_owned()]);
+    let numbers: Vec<u64> = printed.trim().split('\t').map(|n| n.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}
+
+/// The least cover of each conflict graph of H2 and of random programs is found by trial.
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn greedy_covers_are_within_their_bound() {
+    let Some(place) = place::installed("greedy_covers_are_within_their_bound") else { return };
+    let scratch = jportal_tests::scratch::Scratch::new().unwrap();
+    let agents = Agents::build_in(&place, scratch.path().to_owned());
+    let random = random_programs(&place, &agents, 1, 200, false).display().to_string();
+    for (name, classes) in [("random programs", random.as_str()), ("H2", "/usr/share/java/h2.jar")] {
+        let numbers = numbers_of_covers(&agents, classes);
+        let [covers, judged, greedy, least, larger] = numbers;
+        figure(&format!("covers of {name}\tall, judged; sites, least, larger\t{numbers:?}"));
+        assert!(covers >= judged && judged > 50, "{name}: {numbers:?}");
+        assert!(greedy >= least && (greedy > least) == (larger > 0), "{name}: {numbers:?}");
+    }
+}
+
 /// All sets of sites of 200 programs are tried, by a second computation of feasibility.
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]

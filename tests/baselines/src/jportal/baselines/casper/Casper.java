@@ -93,6 +93,24 @@ public final class Casper {
     }
 
     /**
+     * Plans a path, and judges the greedy covers of functions with few conflicts by all covers.
+     * Prints the number of covers, of those judged, of their sites, of the sites of the least
+     * covers, and of the covers that are larger than the least. Returns whether all are within the
+     * bound of {@link Cover}.
+     */
+    public static boolean covers(String path) throws IOException {
+        Planner planner = new Planner(new Grammar(Program.read(path).functions()));
+        planner.covers = new ArrayList<>();
+        planner.casper();
+        List<Cover> small = planner.covers.stream().filter(Cover::isSmall).toList();
+        System.out.println(planner.covers.size() + "\t" + small.size() + "\t"
+                + small.stream().mapToInt(cover -> cover.chosen).sum() + "\t"
+                + small.stream().mapToInt(Cover::least).sum() + "\t"
+                + small.stream().filter(cover -> cover.chosen > cover.least()).count());
+        return small.stream().allMatch(Cover::isWithinBound);
+    }
+
+    /**
      * Expands the logs of a run and compares them with those of a run in mode {@code fi}. Returns
      * whether they are equal.
      */

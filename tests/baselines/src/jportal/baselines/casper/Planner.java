@@ -10,6 +10,8 @@ import java.util.Set;
 /** Chooses the sites to log: the paper's Algorithm 1, or its reference BRI. */
 final class Planner {
     private final Grammar grammar;
+    /** The covers that {@link #casper} chooses, if they are wanted. */
+    List<Cover> covers;
 
     Planner(Grammar grammar) {
         this.grammar = grammar;
@@ -63,7 +65,8 @@ final class Planner {
             if (graph.isEmpty()) {
                 return;
             }
-            boolean progress = false;
+            Cover cover = covers == null ? null : new Cover(graph);
+            int chosen = 0;
             while (!graph.isEmpty()) {
                 Site best = null;
                 for (Site site : function.sites.values()) {
@@ -75,14 +78,18 @@ final class Planner {
                     break;
                 }
                 best.logged = true;
-                progress = true;
-                Site chosen = best;
-                graph.remove(chosen);
-                graph.values().forEach(others -> others.remove(chosen));
+                chosen++;
+                Site covered = best;
+                graph.remove(covered);
+                graph.values().forEach(others -> others.remove(covered));
                 graph.values().removeIf(Set::isEmpty);
             }
-            if (!progress) {
+            if (chosen == 0) {
                 throw new IllegalStateException(function.key() + ": logged sites conflict");
+            }
+            if (cover != null) {
+                cover.chosen = chosen;
+                covers.add(cover);
             }
             grammar.compute(function);
         }
