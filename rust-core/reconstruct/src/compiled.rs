@@ -24,6 +24,11 @@ use jportal_vm_image::NMethod;
 /// Length of a `jmp rel32`, which replaces the verified entry of a not-entrant nmethod.
 const PATCHED_ENTRY: u32 = 5;
 
+/// Whether the offset `at` is that of a handler to which a call returns whose frame is invalid.
+pub(crate) fn is_deopt_handler(n: &NMethod, at: u32) -> bool {
+    n.deopt_handler == Some(at) || n.deopt_mh_handler == Some(at)
+}
+
 impl<'a> Machine<'a> {
     /// A block of C1 or C2 code.
     pub(crate) fn nmethod_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> Walk<()> {
@@ -114,6 +119,22 @@ impl<'a> Machine<'a> {
     /// Control arrives at `from` in the middle of `code`: the frames above its activation are
     /// gone. Usually there are none, because callees pop themselves.
     fn land_in(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
+        let depth = self.stack.len();
+        self.find_activation(code, n, from)?;
+        // A runtime stub returns here, too, and has no frame.
+        let of_java = self.came_by_return()
+            && matches!(
+                self.before,
+                Before::Block { class: CodeClass::NMethod | CodeClass::NativeWrapper, .. }
+            );
+        let ended = of_java || self.stack.len() < depth;
+        if let Some(Frame::Compiled(c)) = self.stack.last_mut().filter(|_| ended && is_deopt_handler(n, from))
+        {
+            c.trail.ended = true;
+        }
+        Ok(())
+    }
+    fn find_activation(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
         self.return_through_poll(code, from);
         if self.lowest_returned() {
             self.pop(FrameExit::Return);
@@ -223,7 +244,7 @@ impl<'a> Machine<'a> {
     /// exception handler.
     fn proven_exit(&self, n: &NMethod, caller: usize, from: u32) -> FrameExit {
         let Some(Frame::Compiled(c)) = self.stack.get(caller) else { return FrameExit::Unknown };
-        let deoptimised = n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from);
+        let deoptimised = is_deopt_handler(n, from);
         if n.exception_handler == Some(from) {
             FrameExit::Unwind
         } else if self.came_by_return() && (deoptimised || c.trail.called_up_to(from)) {

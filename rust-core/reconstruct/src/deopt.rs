@@ -16,7 +16,7 @@ impl Machine<'_> {
         self.observe_resumption(again);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = match f.resume {
-                // The callee was removed by PopFrame.
+                // The callee has ended.
                 Resume::Again if again => Resume::Again,
                 _ if again => Resume::Reexecute,
                 _ => Resume::Next,
@@ -48,7 +48,7 @@ impl Machine<'_> {
         }
         // This holds until an entry of the interpreter says otherwise.
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
-            f.resume = if c.trail.popped { Resume::Again } else { Resume::Reexecute };
+            f.resume = if c.trail.ended { Resume::Again } else { Resume::Reexecute };
         }
         self.outcome = Default::default();
     }

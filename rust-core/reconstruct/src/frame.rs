@@ -22,7 +22,8 @@ pub(crate) struct Position {
 pub(crate) enum Resume {
     /// With the bytecode that follows the current one (or bci 0 when there is no current one).
     Next,
-    /// With the current bytecode again (JVMTI PopFrame).
+    /// With the current bytecode again: JVMTI PopFrame, or a call of compiled code whose state
+    /// has the reexecute bit (C2's intrinsic `clone`).
     Again,
     /// With the current bytecode, which compiled code has begun and reported (deoptimisation
     /// with the reexecute bit).
@@ -107,9 +108,10 @@ pub(crate) struct Trail {
     /// The last call has the state of an earlier position. If the call does not end with a
     /// return, the interpreter restarts there.
     pub restart: Option<Restart>,
-    /// A debugger has popped the callee: the interpreter executes the call again (JVMTI
-    /// PopFrame).
-    pub popped: bool,
+    /// The callee at the position has ended: it returned to the deoptimisation handler, or a
+    /// debugger has popped it (JVMTI PopFrame). If the interpreter resumes with the same
+    /// bytecode, it makes the call again.
+    pub ended: bool,
     /// Where markers alone place control.
     pub marked: Marked,
     /// The same at the start of the block that was interrupted.

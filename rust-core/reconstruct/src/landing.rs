@@ -121,7 +121,7 @@ impl Machine<'_> {
         self.outcome = Default::default();
         match self.stack.last_mut() {
             Some(Frame::Interpreted(f)) => f.resume = Resume::Again,
-            Some(Frame::Compiled(c)) => c.trail.popped = true,
+            Some(Frame::Compiled(c)) => c.trail.ended = true,
             _ => {}
         }
         Ok(())

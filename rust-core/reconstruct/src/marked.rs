@@ -7,6 +7,7 @@
 //! method, so every bytecode in between is certain. Debug info is used in addition where it is
 //! exact: at calls, and where an instruction faulted or was interrupted.
 
+use crate::compiled::is_deopt_handler;
 use crate::folds;
 use crate::frame::{Frame, Position, Restart, Run, Trail};
 use crate::machine::{Before, Machine};
@@ -70,9 +71,11 @@ impl<'a> Machine<'a> {
     /// which the interpreter restarts, control executed no path from the position to that
     /// state.
     fn pass_handler(&mut self, n: &NMethod, from: u32) {
-        let restart = self.trail().and_then(|t| t.restart);
-        if n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from) {
-            restart.into_iter().for_each(|restart| self.lose_path(restart.cause));
+        let Some(restart) = self.trail().and_then(|t| t.restart) else { return };
+        if is_deopt_handler(n, from) {
+            self.lose_path(restart.cause);
+            // The bytecode there begins once.
+            self.trail().into_iter().for_each(|t| t.ended = false);
         }
     }
     /// The block `from..to` ends with a call.

@@ -221,6 +221,27 @@ fn a_state_to_start_again_from_is_no_position() {
     assert_eq!(at_state_before(invalid), "< m1 ? m0 string-concatenation m0@0 < m0 > m0");
 }
 
+/// The slow call of C2's intrinsic `clone` has the reexecute bit (`inline_native_clone`). If the
+/// frame is invalidated meanwhile, the interpreter makes the call a second time.
+#[test]
+fn a_call_that_has_ended_is_made_again_by_the_reexecute_bit() {
+    // 0 iload_0; 1 iload_1; 2 invokestatic; 5 return.
+    let code = [26, 27, 184, 0, 0, 177];
+    let marks: Marks<'_> = &[(0, &[(0, 0)])];
+    let at_call = || start().nm(0, 0x1a, Exit::Call);
+    let vm = nmethod_of(&code, marks, &[], &[(0x1a, 0, 2)], &[]);
+    let again = |s: Script| s.nm(0x110, 0x118, Exit::Jump).at(DEOPT_REEXECUTE, Exit::IndirectJump);
+    let known = "> m0 m0@0 m0@1 m0@2";
+    let called = at_call().call(1).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true);
+    let called = called.op(Opcode::NOP).op(Opcode::RETURN);
+    let lines = run(&vm, again(called).op(Opcode::INVOKESTATIC).call(1));
+    assert_eq!(lines.join(" "), format!("{known} > m1 m1@0 m1@1 m1@4 m1@5 < m1 < m0 > m0 m0@2 > m1"));
+    // A stub of the runtime has returned: the interpreter makes the call for the first time.
+    let stub = at_call().at(BLOB, Exit::Return);
+    let lines = run(&vm, again(stub).op(Opcode::INVOKESTATIC).call(1));
+    assert_eq!(lines.join(" "), format!("{known} < m0 > m0 > m1"));
+}
+
 /// C2 allocates the destination of an array copy after the checks of the copy, which follow it
 /// in the bytecodes. The slow path of the allocation, a call, has the state of the allocation.
 #[test]

@@ -13,6 +13,8 @@ use jportal_tests::process;
 use jportal_tests::recording::{Checked, Info, LIMIT};
 use jportal_tests::scratch::Scratch;
 
+use crate::counted::{self, Skipped};
+
 /// Ways to run a program: without compiled code, with C1's, and with C2's.
 const MODES: [(&str, &str); 3] =
     [("interpreter", "-Xint"), ("c1", "-XX:TieredStopAtLevel=3"), ("c2", "-XX:-TieredCompilation")];
@@ -98,5 +100,31 @@ fn frames_that_a_debugger_ends_have_exits_of_their_own() {
         // four rounds, the thread may also be in `quick`.
         assert!((14..=18).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
         assert_eq!(met("early-return"), 6, "{mode}");
+    }
+}
+
+/// C2's intrinsic `clone` makes the interpreter repeat a call that has ended
+/// (`jtreg/debuginfo/CloneOverridden.java`). The flow has what was executed: the invoke twice.
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn a_call_that_is_made_again_is_shown_twice() {
+    let test = "a_call_that_is_made_again_is_shown_twice";
+    let source = "../../../../jtreg/debuginfo/CloneOverridden.java";
+    let Some(built) = Built::new(test, &[source]) else { return };
+    for (mode, flag) in MODES {
+        let again = u64::from(mode == "c2");
+        let mut command = built.recorded((mode, flag), &["-Xbatch", "CloneOverridden"]);
+        let (_, checked) = built.judge("CloneOverridden", mode, &mut command);
+        assert_eq!(checked.resets.get("cloned-again").copied().unwrap_or(0), again, "{mode}");
+        let mut report = Command::new(&built.place.jportal);
+        report.args(["report", "hot-methods", "--json", "--top", "1000000"]).arg(built.capture(mode));
+        let report = process::run(&mut report, LIMIT).and_then(|report| report.json()).expect("a report");
+        let counts = counted::methods(&report, &Skipped::default());
+        let clones = counts["CloneOverridden$Counting.clone()Ljava/lang/Object; calls"];
+        assert_eq!(clones, 20_000 + again, "{mode}");
+        // 0 aload_0; 1 invokevirtual clone; and ten more.
+        let copied = "CloneOverridden.copied()I";
+        let bytecodes = 12 * counts[&format!("{copied} calls")] + again;
+        assert_eq!(counts[&format!("{copied} bytecodes")], bytecodes, "{mode}");
     }
 }

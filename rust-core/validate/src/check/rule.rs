@@ -107,6 +107,10 @@ named! {
         Osr = "osr",
         /// The first step after deoptimisation: the bytecode may be executed once more.
         Deoptimised = "deoptimised",
+        /// After deoptimisation the interpreter called `Object.clone` once more, though the callee
+        /// had returned: the state of the slow call of C2's intrinsic has the reexecute bit. This
+        /// is a fault of JDK 17 (`LibraryCallKit::inline_native_clone`).
+        ClonedAgain = "cloned-again",
         /// A compiled frame continued in an unresolved stretch after its callee was unwound.
         /// The handler lies somewhere in that stretch.
         CaughtInStretch = "caught-in-stretch",

@@ -73,14 +73,26 @@ impl Walk {
             At::Entry if bci.0 == 0 => {}
             At::Entry => self.not_at_entry(top, bci),
             At::Resumed(from) | At::Osr(from) => {
-                // After a callee has returned, the bytecode cannot begin again.
-                let again = from == bci && matches!(top.at, At::Resumed(_)) && !top.called;
+                let again = from == bci && matches!(top.at, At::Resumed(_)) && self.may_restart(top, bci);
                 if !again && !self.code(top.method).is_some_and(|c| c.is_edge(from, bci)) {
                     self.no_edge(top, from, bci);
                 }
             }
             At::Unknown => {}
         }
+    }
+    /// Whether the bytecode of a deoptimised frame may begin again. After a callee has returned, it
+    /// cannot, except in JDK 17's C2.
+    fn may_restart(&mut self, top: &CheckedFrame, at: Bci) -> bool {
+        let clone = || {
+            let target = self.method(top.method).and_then(|m| m.invoke_at(at));
+            target.is_some_and(|t| &*t.name == "clone" && &*t.signature == "()Ljava/lang/Object;")
+        };
+        if top.called && clone() {
+            self.reset(Reset::ClonedAgain);
+            return true;
+        }
+        !top.called
     }
     /// An interpreted invoke is complete only when a callee has returned.
     #[inline]

@@ -29,6 +29,8 @@ pub(crate) const NESTED: u32 = 8;
 pub(crate) const POLLED: u32 = 9;
 pub(crate) const COVERED: u32 = 10;
 pub(crate) const AROUND: u32 = 11;
+pub(crate) const COPIER: u32 = 12;
+pub(crate) const CLONE: u32 = 13;
 
 /// The methods of the tests, in the order of the constants above.
 pub(crate) fn methods() -> Arc<MethodTable> {
@@ -66,6 +68,12 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     let code = [184, 0, 1, 177, 87, 177, 87, 177];
     let exceptions = Box::new([row(0, 3, 4, Some("a/E")), row(0, 3, 6, None)]);
     t.push(Method { exceptions, invokes: Box::new([calls(0, "leaf")]), ..method("around", &code) });
+    // 0 invokestatic clone; 3 areturn
+    let signature: Box<str> = "()Ljava/lang/Object;".into();
+    let clone = InvokeRef { signature: signature.clone(), ..calls(0, "clone") };
+    t.push(Method { invokes: Box::new([clone]), ..method("copier", &[184, 0, 1, 176]) });
+    // 0 aconst_null; 1 areturn
+    t.push(Method { signature, ..method("clone", &[1, 176]) });
     Arc::new(t)
 }
 

@@ -388,6 +388,21 @@ fn an_error_in_the_search_may_pass_a_handler_that_takes_all() {
     assert!(report.is_clean() && report.resets[Reset::HandlerOfHandler.name()] == 1, "{}", report.text());
 }
 
+/// JDK 17's C2 lets the interpreter call `clone` once more, and no other method.
+#[test]
+fn a_deoptimised_frame_clones_again() {
+    let deoptimised = |caller, callee, bcis: &[u16]| {
+        let flow =
+            FlowBuilder::default().enter(caller, Tier::C2, Entry::Upcall).in_tier(Tier::C2, caller, &[0]);
+        let flow = flow.call(callee).at(callee, bcis).ret(callee).leave(caller, Exit::Replaced);
+        flow.enter(caller, Tier::Interpreter, Entry::Deoptimisation).at(caller, &[0])
+    };
+    let flow = deoptimised(COPIER, CLONE, &[0, 1]).call(CLONE).at(CLONE, &[0, 1]).ret(CLONE);
+    let report = flow.at(COPIER, &[3]).ret(COPIER).check();
+    assert!(report.is_clean() && report.resets[Reset::ClonedAgain.name()] == 1, "{}", report.text());
+    assert_eq!(deoptimised(CALLER, LEAF, &[0, 1]).gap(true).broken(), ["edge"]);
+}
+
 /// `loop` interpreted, on-stack replaced, deoptimised.
 fn replaced() -> FlowBuilder {
     FlowBuilder::default()
