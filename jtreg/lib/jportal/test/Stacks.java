@@ -173,7 +173,8 @@ public final class Stacks {
         Json report = Json.parse(judged.out());
         for (Json row : report.get("apis").list()) {
             System.out.println(row.get("api").text() + ": " + row.get("samples") + " stacks, " + row.get("judged") + " judged, "
-                    + row.get("broken") + " broken, verdicts " + row.get("verdicts") + ", errors " + row.get("errors"));
+                    + row.get("broken") + " broken, verdicts " + row.get("verdicts") + ", details " + row.get("details") + ", errors "
+                    + row.get("errors"));
         }
         Check.that(report.get("log_errors").list().isEmpty(), "errors of the log: " + report.get("log_errors"));
         Check.that(judged.status() <= 1, "exit status of " + judged);
