@@ -13,6 +13,8 @@ use serde_json::Value;
 pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// An event of a block trace: `start`, `end` or `block`, number of the block, method.
+/// The last event of a thread whose frames have no end: a daemon thread when the VM ends.
+pub(crate) const OPEN: &str = "open";
 pub(crate) type TraceEvent = (&'static str, u32, Arc<str>);
 
 /// More rows than any report has.
@@ -23,9 +25,11 @@ pub(crate) const ALL: &str = "1000000000";
 pub(crate) struct Skipped(BTreeSet<String>);
 
 impl Skipped {
-    /// The list in an agent's result.
+    /// The list in an agent's result. All its logs must be whole.
     pub(crate) fn of(result: &Value) -> Self {
         let rows = list(result, "skipped").iter();
+        let cut: Vec<_> = rows.clone().filter(|row| text(row, "class") == "*").collect();
+        assert!(cut.is_empty(), "{cut:?}");
         Self(rows.map(|row| format!("{}.{}", text(row, "class"), text(row, "method"))).collect())
     }
     /// Whether nothing is left out by name.
@@ -170,16 +174,22 @@ fn events(bytes: &[u8], names: &BTreeMap<u32, Option<Arc<str>>>) -> Vec<TraceEve
     let name_length = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize;
     let words = bytes[48 + name_length.next_multiple_of(8)..].chunks_exact(4);
     let words: Vec<u32> = words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
-    let (mut events, mut at, mut ended) = (Vec::new(), 0, false);
+    let (mut events, mut at, mut ended, mut open) = (Vec::new(), 0, false, false);
     while let Some(word) = words.get(at) {
         let (kind, method, block) = (word >> 30, word >> 11 & 0x7_ffff, word & 0x7ff);
         let name = || names[&method].clone();
         match kind {
             0 if word >> 29 & 1 == 1 => {
-                ended = word >> 24 & 31 == 0;
-                assert!(ended, "mark {}", word >> 24 & 31);
+                let mark = word >> 24 & 31;
+                ended = mark == 0;
+                assert!(ended || mark == 4, "mark {mark}");
+                if mark == 4 && !open {
+                    open = true;
+                    events.push((OPEN, 0, Arc::from("")));
+                }
                 at += (word & 0xff_ffff) as usize;
             }
+            _ if open => panic!("events follow a frame whose end was not seen"),
             0 => {}
             1 => {
                 events.extend(name().map(|name| ("start", 0, name)));

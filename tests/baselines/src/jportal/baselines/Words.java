@@ -5,9 +5,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.MappedByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 
 /**
@@ -23,17 +25,18 @@ public final class Words {
 
     private static volatile Path folder;
 
-    private FileChannel channel;
+    /** Null when the log has ended early. */
+    private Path file;
     private MappedByteBuffer header;
     private MappedByteBuffer piece;
     private int at = PIECE;
     private long pieceStart = -PIECE;
 
     Words(PerThread of) {
+        // The VM may end at any moment. A file has its name when its header is complete.
+        file = folder.resolve("t" + of.number + ".words.new");
         try {
-            Path file = folder.resolve("t" + of.number + ".words");
-            channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING,
-                    StandardOpenOption.READ, StandardOpenOption.WRITE);
+            Files.deleteIfExists(file);
             next();
             header = piece;
             header.putInt(0, MAGIC);
@@ -43,6 +46,7 @@ public final class Words {
             header.putLong(24, of.javaId);
             at = HEADER;
             header.putLong(LENGTH_AT, at);
+            file = Files.move(file, folder.resolve("t" + of.number + ".words"), StandardCopyOption.REPLACE_EXISTING);
         } catch (IOException error) {
             fail(error);
         }
@@ -71,27 +75,49 @@ public final class Words {
         header.putLong(LENGTH_AT, pieceStart + at);
     }
 
-    /** Maps the next piece. Writing zeros first makes a full disk an error here, not a signal. */
+    /** Maps the next piece. An interrupt of the thread closes a channel, and must not end the log. */
     private void next() throws IOException {
-        if (channel == null) {
-            at = 0;
+        at = 0;
+        if (file == null) {
             return;
         }
         pieceStart += PIECE;
-        ByteBuffer zeros = ByteBuffer.allocate(PIECE);
-        long position = pieceStart;
-        while (zeros.hasRemaining()) {
-            position += channel.write(zeros, position);
+        boolean interrupted = Thread.interrupted();
+        try {
+            while (true) {
+                try {
+                    piece = piece(pieceStart);
+                    return;
+                } catch (ClosedByInterruptException error) {
+                    interrupted |= Thread.interrupted();
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
-        piece = channel.map(FileChannel.MapMode.READ_WRITE, pieceStart, PIECE);
-        piece.order(ByteOrder.LITTLE_ENDIAN);
-        at = 0;
+    }
+
+    /** Writing zeros first makes a full disk an error here, not a signal. */
+    private MappedByteBuffer piece(long start) throws IOException {
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,
+                StandardOpenOption.WRITE)) {
+            ByteBuffer zeros = ByteBuffer.allocate(PIECE);
+            long position = start;
+            while (zeros.hasRemaining()) {
+                position += channel.write(zeros, position);
+            }
+            MappedByteBuffer mapped = channel.map(FileChannel.MapMode.READ_WRITE, start, PIECE);
+            mapped.order(ByteOrder.LITTLE_ENDIAN);
+            return mapped;
+        }
     }
 
     /** The log ends here; the program continues. */
     private void fail(IOException error) {
         header = null;
-        channel = null;
+        file = null;
         at = 0;
         Registry.skip("*", "*", "a log ended early: " + error);
     }
