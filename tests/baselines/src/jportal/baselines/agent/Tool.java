@@ -14,6 +14,8 @@ public final class Tool {
                                the sites that a mode logs; prints their numbers
               least CLASSPATH  plans each small class alone, and tries all sets of sites
               covers CLASSPATH plans, and judges the greedy covers of conflict graphs by the least ones
+              expand CLASSPATH PLAN DIR
+                               expands the logs of a run in mode casper or bri
               compare CLASSPATH PLAN DIR FULL
                                expands the logs of a run in mode casper or bri, and compares the call
                                traces with those of a run in mode fi; status 1 if they differ
@@ -30,6 +32,8 @@ public final class Tool {
             System.exit(Casper.least(arguments[1]) ? 0 : 1);
         } else if (arguments.length == 2 && arguments[0].equals("covers")) {
             System.exit(Casper.covers(arguments[1]) ? 0 : 1);
+        } else if (arguments.length == 4 && arguments[0].equals("expand")) {
+            Casper.expand(arguments[1], Path.of(arguments[2]), Path.of(arguments[3]));
         } else if (arguments.length == 5 && arguments[0].equals("compare")) {
             boolean same = Casper.compare(arguments[1], Path.of(arguments[2]), Path.of(arguments[3]), Path.of(arguments[4]));
             System.exit(same ? 0 : 1);

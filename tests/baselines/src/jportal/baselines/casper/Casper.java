@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 import jportal.baselines.Tokens;
 import jportal.baselines.agent.Log;
 
-/** The commands {@code plan} and {@code expand}. */
+/** The commands of Casper. */
 public final class Casper {
     private Casper() {}
 
@@ -115,23 +115,8 @@ public final class Casper {
      * whether they are equal.
      */
     public static boolean compare(String path, Path plan, Path folder, Path full) throws IOException {
-        Program program = Program.read(path);
-        Map<Integer, Function> byExit = new HashMap<>();
-        Map<Integer, Site> sites = new HashMap<>();
-        for (Function function : program.functions()) {
-            byExit.put(function.exit, function);
-            function.sites.values().forEach(site -> sites.put(site.id, site));
-        }
-        List<String> lines = Files.readAllLines(plan);
-        for (String line : lines.subList(1, lines.size())) {
-            String[] cells = line.split("\t", -1);
-            Site site = sites.get(Integer.parseInt(cells[0]));
-            if (site != null) {
-                site.logged = !cells[8].equals("0");
-            }
-        }
-        Grammar grammar = new Grammar(program.functions());
-        grammar.order.forEach(grammar::compute);
+        Planned planned = Planned.read(path, plan);
+        Map<Integer, Site> sites = planned.sites;
         Map<Integer, Log> ours = logs(folder);
         Map<Integer, Log> theirs = logs(full);
         boolean same = ours.keySet().equals(theirs.keySet());
@@ -144,8 +129,7 @@ public final class Casper {
             if (!theirs.containsKey(thread)) {
                 continue;
             }
-            Expander expander = new Expander(ours.get(thread), grammar, byExit);
-            expander.sites = sites;
+            Expander expander = planned.expander(ours.get(thread));
             String failure = null;
             try {
                 expander.expand();
@@ -174,6 +158,51 @@ public final class Casper {
         }
         System.out.println((same ? "equal: " : "different: ") + tokens + " tokens from " + words + " words");
         return same;
+    }
+
+    /** Expands the logs of a run. Prints the numbers of tokens and words. */
+    public static void expand(String path, Path plan, Path folder) throws IOException {
+        Planned planned = Planned.read(path, plan);
+        long words = 0;
+        long tokens = 0;
+        for (Log log : logs(folder).values()) {
+            Expander expander = planned.expander(log);
+            expander.expand();
+            tokens += expander.main.all().length;
+            tokens += expander.implicit.stream().mapToLong(trace -> trace.all().length).sum();
+            words += log.length();
+        }
+        System.out.println(tokens + " tokens from " + words + " words");
+    }
+
+    /** A program and the sites that its logs have. */
+    private record Planned(Grammar grammar, Map<Integer, Function> byExit, Map<Integer, Site> sites) {
+        static Planned read(String path, Path plan) throws IOException {
+            Program program = Program.read(path);
+            Map<Integer, Function> byExit = new HashMap<>();
+            Map<Integer, Site> sites = new HashMap<>();
+            for (Function function : program.functions()) {
+                byExit.put(function.exit, function);
+                function.sites.values().forEach(site -> sites.put(site.id, site));
+            }
+            List<String> lines = Files.readAllLines(plan);
+            for (String line : lines.subList(1, lines.size())) {
+                String[] cells = line.split("\t", -1);
+                Site site = sites.get(Integer.parseInt(cells[0]));
+                if (site != null) {
+                    site.logged = !cells[8].equals("0");
+                }
+            }
+            Grammar grammar = new Grammar(program.functions());
+            grammar.order.forEach(grammar::compute);
+            return new Planned(grammar, byExit, sites);
+        }
+
+        Expander expander(Log log) {
+            Expander expander = new Expander(log, grammar, byExit);
+            expander.sites = sites;
+            return expander;
+        }
     }
 
     private static String name(int[] trace, int at, Map<Integer, Site> sites) {
