@@ -50,7 +50,7 @@
  * @run driver/timeout=2400 jportal.test.Stacks tiered NativeMethods 1500 4000
  */
 
-// @stacks all: in NativeMethods.compressed >= 20, in NativeMethods.names >= 20, native frames >= 20
+// @stacks all: in NativeMethods.compressed >= 5, in NativeMethods.names >= 20, native frames >= 20
 import java.util.zip.DataFormatException;
 import java.util.zip.Deflater;
 import java.util.zip.Inflater;

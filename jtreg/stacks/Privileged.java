@@ -19,7 +19,7 @@
  * @summary Stacks below AccessController.doPrivileged, whose inner method is hidden.
  * @library /lib
  * @build jportal.test.* Privileged
- * @run driver/timeout=2400 jportal.test.Stacks interpreter Privileged 1000 20000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter Privileged 3000 20000
  */
 
 /*
@@ -27,7 +27,7 @@
  * @summary Stacks below AccessController.doPrivileged, whose inner method is hidden.
  * @library /lib
  * @build jportal.test.* Privileged
- * @run driver/timeout=2400 jportal.test.Stacks c1 Privileged 1000 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 Privileged 3000 20000
  */
 
 /*
@@ -35,7 +35,7 @@
  * @summary Stacks below AccessController.doPrivileged, whose inner method is hidden.
  * @library /lib
  * @build jportal.test.* Privileged
- * @run driver/timeout=2400 jportal.test.Stacks c2 Privileged 1000 20000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 Privileged 3000 20000
  */
 
 /*
@@ -43,7 +43,7 @@
  * @summary Stacks below AccessController.doPrivileged, whose inner method is hidden.
  * @library /lib
  * @build jportal.test.* Privileged
- * @run driver/timeout=2400 jportal.test.Stacks tiered Privileged 1000 20000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered Privileged 3000 20000
  */
 
 // @stacks all: in Privileged.leaf >= 20, in java/security/AccessController.executePrivileged >= 20

@@ -59,7 +59,7 @@
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
-// @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 20
+// @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 5
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
 import java.util.Arrays;

@@ -49,6 +49,7 @@ mod pauses;
 #[cfg(test)]
 mod pauses_tests;
 mod polls;
+mod pushed;
 mod recording;
 mod silent;
 mod states;
@@ -70,6 +71,7 @@ pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use pauses::{LastRun, MachineFrame, Pause, PausedAt, PausedFrame};
+pub use pushed::PushedCode;
 pub use recording::Recording;
 pub use states::{
     CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,

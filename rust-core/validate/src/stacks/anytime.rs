@@ -13,7 +13,7 @@
 use jportal_bytecode::{Instruction, MethodTable, Opcode, Transfer};
 use jportal_capture::schema::blob_kinds;
 use jportal_flow::Tier;
-use jportal_reconstruct::{Marked, Pause, PausedAt, PausedFrame, Unmarked};
+use jportal_reconstruct::{LastRun, Marked, Pause, PausedAt, PausedFrame, PushedCode, Unmarked};
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::{CodeBody, NMethod, VmImage};
 
@@ -23,6 +23,13 @@ use super::log::{LoggedMethods, StackApi, TakenStack};
 use super::moments::{Moment, MomentFinder, ThreadMoments};
 use super::walk::{BEFORE_FIRST, Walks, sampled, tier_of, with_chain};
 use crate::debug_info::{FramePosition, Layouts, frames_of_scope, marked_up_to, whereabouts};
+
+/// The bytes from the position of a `throw` in C1's code to the end of the call: `mov rdx, address;
+/// call` (`LIR_Assembler::throw_op`).
+const THROW: u32 = 15;
+
+/// Of a method (JVM specification, 4.6).
+const ACC_SYNCHRONIZED: u32 = 0x20;
 
 /// The stacks that may be right, and those that the VM's source predicts instead.
 #[derive(Debug, Default)]
@@ -42,15 +49,17 @@ pub struct AnytimeJudge<'a> {
     names: MethodNames,
     options: StacksOptions,
     layouts: Layouts<'a>,
+    pushed: PushedCode,
     counts: StackCounts,
 }
 
 impl<'a> AnytimeJudge<'a> {
-    /// `logged`: the methods that the logs name.
+    /// `logged`: the methods that the logs name. `pushed`: of the code in `image`.
     pub fn new(
         image: &'a VmImage,
         methods: &'a MethodTable,
         logged: &LoggedMethods,
+        pushed: PushedCode,
         options: StacksOptions,
     ) -> Self {
         let names = MethodNames::new(logged, methods);
@@ -60,6 +69,7 @@ impl<'a> AnytimeJudge<'a> {
             names,
             options,
             layouts: Layouts::new(methods),
+            pushed,
             counts: StackCounts::default(),
         }
     }
@@ -199,10 +209,17 @@ impl<'a> AnytimeJudge<'a> {
                 expected.predicted.push((Detail::NextState, sampled(n, offset, rest)));
                 // `safe_for_sender` finds the caller by the size of the frame. It gives up before
                 // the frame is complete, but asks for the offset only. C1's OSR entry comes after
-                // the normal one, and has no frame yet.
-                let detail = if returns { Detail::Removed } else { Detail::Incomplete };
-                let wrong = returns || n.osr_entry == Some(offset);
-                expected.unpredictable = wrong.then(|| (detail, sampled(n, offset, &[])));
+                // the normal one, and has no frame yet. Intrinsics push registers
+                // (`C2_MacroAssembler::string_indexof`).
+                let is_pushed = || self.pushed.get(&code)?.iter().find(|range| range.contains(&offset));
+                let detail = if returns {
+                    Some(Detail::Removed)
+                } else if n.osr_entry == Some(offset) {
+                    Some(Detail::Incomplete)
+                } else {
+                    is_pushed().map(|_| Detail::Pushed)
+                };
+                expected.unpredictable = detail.map(|detail| (detail, sampled(n, offset, &[])));
             }
         }
         if let Some(last) = pause.last
@@ -218,6 +235,8 @@ impl<'a> AnytimeJudge<'a> {
                     innermost.bci = innermost.bci.or(Some(if asynchronous { BEFORE_FIRST } else { 0 }));
                 }
                 expected.right = vec![with_chain(&chain, tier_of(n), rest)];
+            } else if let Some(left) = self.unlocked(last, &frames) {
+                expected.right.push(left);
             }
         }
         let top = frames.first().copied();
@@ -292,11 +311,31 @@ impl<'a> AnytimeJudge<'a> {
         if pause.at == PausedAt::Outside {
             let leaf = walks.of_leaf();
             expected.predicted.extend(leaf.into_iter().map(|stack| (Detail::Leaf, stack)));
+            expected.unpredictable = walks.of_leaf_above_code().map(|top| (Detail::Leaf, top));
         }
         let all = expected.right.iter().chain(expected.predicted.iter().map(|p| &p.1));
         let ended: Vec<_> = all.flat_map(|stack| walks.ends(stack, pause.until)).collect();
         expected.predicted.extend(ended);
         Ok(expected)
+    }
+
+    /// The frames without those of inlined synchronized methods that an exception has left. C1's
+    /// code unlocks and then throws in the caller (`GraphBuilder::fill_sync_handler`). The flow has
+    /// the frame until it knows where the exception arrives.
+    fn unlocked(&self, last: LastRun, frames: &[TrueFrame]) -> Option<Vec<TrueFrame>> {
+        let n = self.nmethod(last.code).filter(|n| tier_of(n) == Tier::C1 && !last.cut)?;
+        let throws = || n.position_at(last.end.checked_sub(THROW)?);
+        let chain = frames_of_scope(n, n.position_at(last.end).or_else(throws)?.scope)?;
+        let rest = without_top(frames);
+        let left = (frames.len() - rest.len()).checked_sub(chain.len())?;
+        let (gone, stay) = frames.split_at(left);
+        let is_synchronized = |f: &TrueFrame| {
+            self.methods.get(f.method).is_some_and(|m| m.access_flags & ACC_SYNCHRONIZED != 0)
+        };
+        let fits = !gone.is_empty()
+            && gone.iter().all(is_synchronized)
+            && with_chain(&chain, Tier::C1, rest) == stay;
+        fits.then(|| stay.to_vec())
     }
 
     /// Whether `safe_for_sender` refuses to walk from there: a stub of the compilers' runtimes has

@@ -3,7 +3,9 @@
 use std::io::Cursor;
 
 use jportal_flow::{ThreadInfo, Tier};
-use jportal_reconstruct::{MachineFrame, Pause, PausedAt, PausedFrame, StateObserver, StateObservers};
+use jportal_reconstruct::{
+    MachineFrame, Pause, PausedAt, PausedFrame, PushedCode, StateObserver, StateObservers,
+};
 use jportal_units::{Address, AddressRange, Bci, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
 
@@ -77,7 +79,8 @@ fn judged(samples: &[Vec<u8>], pauses: Vec<Pause>) -> StacksReport {
     let apis = StackApi::ALL.to_vec();
     let options = StacksOptions { findings: 9, capture: "x.jportal".into(), apis, anytime: true };
     let (table, image): (_, VmImage) = (methods(), Builder::default().finish());
-    let counts = AnytimeJudge::new(&image, &table, &logged, options.clone()).judge(finder);
+    let counts =
+        AnytimeJudge::new(&image, &table, &logged, PushedCode::default(), options.clone()).judge(finder);
     StacksAnalysis::new(methods(), &logged, Vec::new(), Vec::new(), options).finish_with(counts)
 }
 

@@ -103,6 +103,8 @@ pub enum Detail {
     /// The thread runs code of the VM that has no frame of its own, so that the walk begins below
     /// the innermost frame that has set the frame pointer.
     Leaf,
+    /// Compiled code has more on the stack than its frame.
+    Pushed,
     /// Interpreter: the bci is one that the frame stored earlier.
     StaleBci,
     /// Interpreter: the bci is the target of the branch that executes.
@@ -139,6 +141,7 @@ impl Detail {
             Self::Deoptimised => "deoptimised",
             Self::C1Stub => "c1-stub",
             Self::Removed => "removed",
+            Self::Pushed => "pushed",
             Self::Incomplete => "incomplete",
         }
     }

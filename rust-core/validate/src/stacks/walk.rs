@@ -109,19 +109,26 @@ impl<'a> Walks<'a> {
     /// the caller of the frame that has the pointer.
     pub(super) fn of_leaf(&self) -> Vec<Vec<TrueFrame>> {
         let Some(number) = self.with_pointer(0) else { return Vec::new() };
-        let mut all: Vec<_> = self.from(number + 1).into_iter().collect();
-        // `sender_raw` takes the address above the return address for the caller's stack pointer.
-        // Below that of an interpreted method are its locals, and the caller's frame begins further
-        // up. The frame of compiled code below cannot be left then (`frame::safe_for_sender`).
-        if let [(MachineFrame::Interpreter, _), (MachineFrame::Compiled { depth, .. }, _), ..] =
+        self.from(number + 1).into_iter().chain(self.of_leaf_above_code()).collect()
+    }
+
+    /// Of the first of these stacks, the frames of compiled code that called the interpreted method
+    /// with the frame pointer.
+    ///
+    /// `sender_raw` takes the address above the return address for the caller's stack pointer.
+    /// Above that of an interpreted method are its locals, and the caller's frame begins further
+    /// up. So the walk either cannot leave the caller (`frame::safe_for_sender`), or it leaves it by
+    /// a return address that an adapter has left on the stack (`gen_c2i_adapter`).
+    pub(super) fn of_leaf_above_code(&self) -> Option<Vec<TrueFrame>> {
+        let number = self.with_pointer(0)?;
+        let [(MachineFrame::Interpreter, _), (MachineFrame::Compiled { depth, .. }, first), ..] =
             self.machine[number..]
-            && let Some(stack) = all.first()
-        {
-            let below = self.frames.len() - (self.machine[number + 1].1 + depth);
-            let alone = stack[..stack.len().saturating_sub(below)].to_vec();
-            all.push(alone);
-        }
-        all
+        else {
+            return None;
+        };
+        let stack = self.from(number + 1)?;
+        let below = self.frames.len() - (first + depth);
+        Some(stack[..stack.len().saturating_sub(below)].to_vec())
     }
 }
 

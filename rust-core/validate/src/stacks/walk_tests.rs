@@ -8,7 +8,7 @@ use jportal_capture::codec::Bytes;
 use jportal_capture::schema::*;
 use jportal_flow::{ThreadInfo, Tier};
 use jportal_reconstruct::{
-    LastRun, MachineFrame, Marked, Pause, PausedAt, PausedFrame, StateObserver, StateObservers,
+    LastRun, MachineFrame, Marked, Pause, PausedAt, PausedFrame, PushedCode, StateObserver, StateObservers,
 };
 use jportal_units::{Address, AddressRange, Bci, CodeId, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
@@ -40,26 +40,37 @@ const LAST_CALL: u32 = 0x38;
 const RETURN: u32 = 0x50;
 const OSR: u32 = 0x60;
 const DEOPT: u32 = 0x80;
+/// Offset of an instruction before which more is on the stack than the frame.
+const PUSHED: u32 = 0x70;
 
 fn image(osr_bci: i32) -> VmImage {
     image_with(osr_bci, None)
 }
 
+/// `flags`: of the method `g`.
+fn image_with_flags(flags: u32) -> VmImage {
+    image_of(INVOCATION_ENTRY_BCI, None, flags)
+}
+
 /// `invalid`: when the nmethod is invalidated.
 fn image_with(osr_bci: i32, invalid: Option<u64>) -> VmImage {
+    image_of(osr_bci, invalid, 8)
+}
+
+fn image_of(osr_bci: i32, invalid: Option<u64>, g: u32) -> VmImage {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoCode);
     put(Record::ClassDefined(ClassDefined { klass: 5, name: "a/A".into(), ..Default::default() }));
     // 0 aload_0; 1 monitorenter; 2 nop; 3 nop; 4 nop; 5 nop; 6 return
     let code = [42, 194, 0, 0, 0, 0, 177];
-    for (method, name, flags) in [(50, "f", 8), (51, "g", 8), (52, "h", 8), (53, "k", 8), (54, "n", 0x108)] {
+    for (method, name, flags) in [(50, "f", 8), (51, "g", g), (52, "h", 8), (53, "k", 8), (54, "n", 0x108)] {
         put(Record::MethodDefined(MethodDefined {
             method,
             klass: 5,
             access_flags: flags,
             name: name.into(),
             signature: "()V".into(),
-            code: Bytes(if flags == 8 { code.to_vec().into() } else { Vec::new().into() }),
+            code: Bytes(if flags & 0x100 == 0 { code.to_vec().into() } else { Vec::new().into() }),
             ..Default::default()
         }));
     }
@@ -171,7 +182,8 @@ fn verdict_of(api: StackApi, image: &VmImage, pause: &Pause, frames: &[F]) -> St
     let logged = LoggedMethods::read(METHODS.as_bytes()).unwrap();
     let apis = StackApi::ALL.to_vec();
     let options = StacksOptions { findings: 9, capture: "x.jportal".into(), apis, anytime: true };
-    let counts = AnytimeJudge::new(image, image.table(), &logged, options.clone()).judge(finder);
+    let pushed = PushedCode::from_iter([(NMETHOD, vec![PUSHED..PUSHED + 1])]);
+    let counts = AnytimeJudge::new(image, image.table(), &logged, pushed, options.clone()).judge(finder);
     let table = std::sync::Arc::new(image.table().clone());
     let report = StacksAnalysis::new(table, &logged, Vec::new(), Vec::new(), options).finish_with(counts);
     let row = &report.apis[0];
@@ -224,8 +236,11 @@ fn a_leaf_without_a_frame_hides_the_frame_that_has_set_the_frame_pointer() {
     assert_eq!(verdict(&last, &[G, F_5, H]), "imprecise/leaf");
     assert_eq!(verdict(&last, &[G, F_5]), "imprecise/leaf", "the locals of `k` move the frame below");
     for wrong in [&[F_2, H][..], &[H], &[G], &[K, H]] {
-        assert!(!verdict(&last, wrong).starts_with("imprecise"), "{wrong:?}");
+        assert!(!verdict(&last, wrong).contains('/'), "{wrong:?}");
     }
+    // An adapter has left a return address where the walk looks for one.
+    assert_eq!(verdict(&last, &[G, F_5, F_2, H]), "unpredictable/leaf");
+    assert_eq!(verdict(&last, &[G, F_2, H]), "wrong-method", "the first frames are known");
     // Compiled code leaves the frame pointer alone: it is that of `h`, which nothing has called.
     let at_call = pause(PausedAt::Outside, &[]);
     assert_eq!(verdict(&at_call, &[H]), "too-few");
@@ -306,6 +321,31 @@ fn code_whose_frame_has_another_size_leads_anywhere() {
     let osr = |bci, frames: &[F]| verdict_of(StackApi::AsgctAsync, &image(bci), &pause(at, &[]), frames);
     assert_eq!(osr(2, &[(0x50, 0), K]), "unpredictable/incomplete");
     assert_eq!(osr(INVOCATION_ENTRY_BCI, &[(0x50, 0), K]), "wrong-method");
+    // An intrinsic has pushed registers.
+    let inside = |offset| {
+        let at = PausedAt::Compiled { code: NMETHOD, from, offset, marked, returns: false };
+        verdict(&pause(at, &[]), &[(0x50, 0), K])
+    };
+    assert_eq!(inside(PUSHED), "unpredictable/pushed");
+    assert_eq!(inside(PUSHED + 1), "wrong-method");
+}
+
+/// C1 unlocks an inlined synchronized method that an exception leaves, and throws in its caller.
+#[test]
+fn an_inlined_method_that_has_unlocked_may_be_gone() {
+    let mut image = image_with_flags(0x28);
+    let mut at_call = pause(PausedAt::Outside, &[]);
+    at_call.frames.push(PausedFrame { inlined: true, ..frame(1, 3, Tier::C1) });
+    at_call.machine[2] = MachineFrame::Compiled { code: NMETHOD, depth: 2, end: Some(CALL_AT_F_2) };
+    let of = |image: &VmImage, frames: &[F]| verdict_of(StackApi::GstOther, image, &at_call, frames);
+    assert_eq!(of(&image, &[G, F_2, H]), "equal");
+    assert_eq!(of(&image, &[F_2, H]), "equal");
+    assert_eq!(of(&image, &[H]), "too-few");
+    let thrown = Some(LastRun { code: NMETHOD, end: CALL_AT_F_2 + 15, cut: false });
+    let thrown = Pause { last: thrown, ..at_call.clone() };
+    assert_eq!(verdict_of(StackApi::GstOther, &image, &thrown, &[F_2, H]), "equal");
+    image = image_with_flags(0x8);
+    assert_eq!(of(&image, &[F_2, H]), "inline-frames-missing", "no lock");
 }
 
 #[test]

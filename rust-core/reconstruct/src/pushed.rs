@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Where compiled code has more on the stack than its frame.
+//!
+//! HotSpot finds the caller of compiled code by the size of its frame, wherever in the code control
+//! is. That is wrong inside intrinsics that push registers or take space
+//! (`C2_MacroAssembler::string_indexof`).
+
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use jportal_units::CodeId;
+
+use crate::recording::Recording;
+
+/// Instructions among which the frame is built (`MacroAssembler::verified_entry`,
+/// `C1_MacroAssembler::build_frame`).
+const PROLOGUE: usize = 6;
+
+/// By nmethod, ranges of offsets before whose instructions more is on the stack than the frame.
+/// Ascending. Code without such a range is left out.
+pub type PushedCode = HashMap<CodeId, Vec<Range<u32>>>;
+
+impl Recording {
+    /// Where compiled code has more on the stack than its frame, as the code was when it was
+    /// installed.
+    pub fn pushed_code(&self) -> PushedCode {
+        let (image, history) = (self.image(), self.history());
+        let changes = (0..history.len()).filter_map(|i| history.code_change(i as u32));
+        let installed = changes.filter_map(|c| Some((c.installed?, c.bytes)));
+        let of = |(id, bytes): (CodeId, &[u8])| {
+            let n = image.code(id)?.nmethod().filter(|n| !n.is_native_wrapper())?;
+            let main = bytes.get(..n.stub as usize).unwrap_or(bytes);
+            let ranges = pushed_in(main, n.osr_entry.unwrap_or(n.verified_entry));
+            (!ranges.is_empty()).then_some((id, ranges))
+        };
+        installed.filter_map(of).collect()
+    }
+}
+
+/// How an instruction moves the stack pointer.
+enum Moves {
+    /// Down by this many bytes.
+    By(i64),
+    /// To where it was saved.
+    Back,
+}
+
+fn moves(instruction: &Instruction) -> Moves {
+    let to_rsp = instruction.op_count() > 0
+        && instruction.op0_kind() == OpKind::Register
+        && instruction.op0_register() == Register::RSP;
+    let constant = || instruction.try_immediate(1).ok().map(|n| n as i64);
+    match (instruction.mnemonic(), to_rsp) {
+        (Mnemonic::Push, _) => Moves::By(8),
+        (Mnemonic::Pop, false) => Moves::By(-8),
+        (Mnemonic::Pushfq, _) => Moves::By(8),
+        (Mnemonic::Popfq, _) => Moves::By(-8),
+        (Mnemonic::Sub, true) if constant().is_some() => Moves::By(constant().unwrap_or(0)),
+        (Mnemonic::Add, true) if constant().is_some() => Moves::By(-constant().unwrap_or(0)),
+        (Mnemonic::Lea, true) if instruction.memory_base() == Register::RSP => {
+            Moves::By((instruction.memory_displacement64() as i64).wrapping_neg())
+        }
+        (Mnemonic::Pop | Mnemonic::Mov | Mnemonic::Lea | Mnemonic::And, true) => Moves::Back,
+        _ => Moves::By(0),
+    }
+}
+
+/// The size of the frame that the code at `entry` builds.
+fn frame_size(code: &[u8], entry: u32) -> i64 {
+    let mut size = 0;
+    let rest = code.get(entry as usize..).unwrap_or_default();
+    for instruction in Decoder::with_ip(64, rest, entry.into(), DecoderOptions::NONE).iter().take(PROLOGUE) {
+        match (instruction.mnemonic(), moves(&instruction)) {
+            (Mnemonic::Push, _) if size == 0 && instruction.op0_register() == Register::RBP => size = 8,
+            (Mnemonic::Sub, Moves::By(n)) if n > 0 => return size + n,
+            _ if instruction.flow_control() != FlowControl::Next => break,
+            _ => {}
+        }
+    }
+    size
+}
+
+/// The ranges of `code`, which is entered at `entry`, in which more than the frame is on the stack.
+fn pushed_in(code: &[u8], entry: u32) -> Vec<Range<u32>> {
+    let frame = frame_size(code, entry);
+    // By offset of an instruction: its length, and the most that is on the stack before it.
+    let mut depths: HashMap<u32, (u32, i64)> = HashMap::new();
+    let mut open = vec![(entry, 0)];
+    while let Some((at, depth)) = open.pop() {
+        let Some(rest) = code.get(at as usize..).filter(|rest| !rest.is_empty()) else { continue };
+        // Bytes pushed in a loop would have no end.
+        if depths.get(&at).is_some_and(|known| known.1 >= depth) || depth > frame + (1 << 16) {
+            continue;
+        }
+        let instruction = Decoder::with_ip(64, rest, at.into(), DecoderOptions::NONE).decode();
+        if instruction.is_invalid() {
+            continue;
+        }
+        depths.insert(at, (instruction.len() as u32, depth));
+        let after = match moves(&instruction) {
+            Moves::By(n) => depth + n,
+            Moves::Back => frame,
+        };
+        let next = at + instruction.len() as u32;
+        let target = || u32::try_from(instruction.near_branch_target()).ok();
+        match instruction.flow_control() {
+            FlowControl::UnconditionalBranch => open.extend(target().map(|to| (to, after))),
+            FlowControl::ConditionalBranch => {
+                open.extend(target().map(|to| (to, after)));
+                open.push((next, after));
+            }
+            FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
+            _ => open.push((next, after)),
+        }
+    }
+    let mut above: Vec<Range<u32>> =
+        depths.iter().filter(|(_, (_, depth))| *depth > frame).map(|(&at, &(len, _))| at..at + len).collect();
+    above.sort_unstable_by_key(|range| range.start);
+    above.dedup_by(|next, last| {
+        let joined = last.end == next.start;
+        if joined {
+            last.end = next.end;
+        }
+        joined
+    });
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `push rbp; sub rsp, 16`.
+    const BUILD: [u8; 5] = [0x55, 0x48, 0x83, 0xec, 0x10];
+    /// `add rsp, 16; pop rbp; ret`.
+    const REMOVE: [u8; 6] = [0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3];
+
+    fn of(body: &[u8]) -> Vec<Range<u32>> {
+        pushed_in(&[&BUILD, body, &REMOVE].concat(), 0)
+    }
+
+    #[test]
+    fn a_frame_alone_is_no_more_than_itself() {
+        assert_eq!(of(&[0x90]), []);
+        // A call, whose return address the callee takes away.
+        assert_eq!(of(&[0xe8, 0, 1, 0, 0]), []);
+        // `sub rsp, 24; mov [rsp+16], rbp; add rsp, 24; ret`, as C2 builds it.
+        let c2 = [0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x83, 0xc4, 0x18, 0xc3];
+        assert_eq!(pushed_in(&c2, 0), []);
+    }
+
+    #[test]
+    fn pushes_count_until_they_are_popped() {
+        // 5 push rax; 6 push rsi; 7 nop; 8 pop rsi; 9 pop rax.
+        assert_eq!(of(&[0x50, 0x56, 0x90, 0x5e, 0x58]), [6..10]);
+        // 5 sub rsp, 16; 9 nop; 10 add rsp, 16.
+        assert_eq!(of(&[0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10]), [9..14]);
+    }
+
+    #[test]
+    fn all_ways_count_and_a_saved_pointer_comes_back() {
+        // 5 jz 9; 7 push rax; 8 push rcx; 9 nop; 10 pop rsp (`string_indexof` saves it before).
+        assert_eq!(of(&[0x74, 2, 0x50, 0x51, 0x90, 0x5c]), [8..11]);
+        // A loop that pushes: 5 push rax; 6 jmp 5.
+        assert_eq!(of(&[0x50, 0xeb, 0xfd]), [5..8]);
+    }
+}
