@@ -325,7 +325,7 @@ constants! {
             SHARED_TARGET: u16 = 8;
             /// A conditional expression without a branch (C1).
             CONDITIONAL_EXPRESSION: u16 = 9;
-            /// More markers at one place than are kept.
+            /// More markers at one place, or in an nmethod, than are kept.
             TOO_MANY: u16 = 10;
             /// A machine instruction that the exporter of the markers does not know.
             UNKNOWN_INSTRUCTION: u16 = 11;

@@ -197,7 +197,7 @@ struct JPortalAmbiguities : AllStatic {
   static const u2 SHARED_TARGET = 8u;
   // A conditional expression without a branch (C1).
   static const u2 CONDITIONAL_EXPRESSION = 9u;
-  // More markers at one place than are kept.
+  // More markers at one place, or in an nmethod, than are kept.
   static const u2 TOO_MANY = 10u;
   // A machine instruction that the exporter of the markers does not know.
   static const u2 UNKNOWN_INSTRUCTION = 11u;
