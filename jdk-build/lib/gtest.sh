@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: builds and runs the googletests of the overlay.
 
-# Builds a VM from the objects of libjvm.so, the overlay's tests (test/hotspot/gtest/jportal) and the
-# two files of the JDK that every test needs. googletest is part of Debian's source package.
+# Builds a VM from the objects of libjvm.so, the overlay's tests (test/hotspot/gtest/jportal) and
+# the two files of the JDK that every test needs. googletest is part of Debian's source package.
 make_gtest() {
   local tests=$WORK/gtest
   GTEST=$OUT/hotspot/variant-server/libjvm/gtest/gtestLauncher

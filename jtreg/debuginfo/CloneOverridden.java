@@ -65,7 +65,7 @@ public class CloneOverridden implements Cloneable {
         }
     }
 
-    // So many classes that C2 inlines no override.
+    // With four receiver classes, C2 inlines no override.
     static class First extends CloneOverridden {}
 
     static class Second extends CloneOverridden {}

@@ -137,6 +137,10 @@ mod tests {
     /// `add rsp, 16; pop rbp; ret`.
     const REMOVE: [u8; 6] = [0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3];
 
+    fn one(range: Range<u32>) -> Vec<Range<u32>> {
+        std::iter::once(range).collect()
+    }
+
     fn of(body: &[u8]) -> Vec<Range<u32>> {
         pushed_in(&[&BUILD, body, &REMOVE].concat(), 0)
     }
@@ -154,16 +158,16 @@ mod tests {
     #[test]
     fn pushes_count_until_they_are_popped() {
         // 5 push rax; 6 push rsi; 7 nop; 8 pop rsi; 9 pop rax.
-        assert_eq!(of(&[0x50, 0x56, 0x90, 0x5e, 0x58]), [6..10]);
+        assert_eq!(of(&[0x50, 0x56, 0x90, 0x5e, 0x58]), one(6..10));
         // 5 sub rsp, 16; 9 nop; 10 add rsp, 16.
-        assert_eq!(of(&[0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10]), [9..14]);
+        assert_eq!(of(&[0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10]), one(9..14));
     }
 
     #[test]
     fn all_ways_count_and_a_saved_pointer_comes_back() {
         // 5 jz 9; 7 push rax; 8 push rcx; 9 nop; 10 pop rsp (`string_indexof` saves it before).
-        assert_eq!(of(&[0x74, 2, 0x50, 0x51, 0x90, 0x5c]), [8..11]);
+        assert_eq!(of(&[0x74, 2, 0x50, 0x51, 0x90, 0x5c]), one(8..11));
         // A loop that pushes: 5 push rax; 6 jmp 5.
-        assert_eq!(of(&[0x50, 0xeb, 0xfd]), [5..8]);
+        assert_eq!(of(&[0x50, 0xeb, 0xfd]), one(5..8));
     }
 }

@@ -117,8 +117,8 @@ impl<'a> Walks<'a> {
     ///
     /// `sender_raw` takes the address above the return address for the caller's stack pointer.
     /// Above that of an interpreted method are its locals, and the caller's frame begins further
-    /// up. So the walk either cannot leave the caller (`frame::safe_for_sender`), or it leaves it by
-    /// a return address that an adapter has left on the stack (`gen_c2i_adapter`).
+    /// up. So the walk either cannot leave the caller (`frame::safe_for_sender`), or it leaves it
+    /// by a return address that an adapter has left on the stack (`gen_c2i_adapter`).
     pub(super) fn of_leaf_above_code(&self) -> Option<Vec<TrueFrame>> {
         let number = self.with_pointer(0)?;
         let [(MachineFrame::Interpreter, _), (MachineFrame::Compiled { depth, .. }, first), ..] =

@@ -182,7 +182,7 @@ fn verdict_of(api: StackApi, image: &VmImage, pause: &Pause, frames: &[F]) -> St
     let logged = LoggedMethods::read(METHODS.as_bytes()).unwrap();
     let apis = StackApi::ALL.to_vec();
     let options = StacksOptions { findings: 9, capture: "x.jportal".into(), apis, anytime: true };
-    let pushed = PushedCode::from_iter([(NMETHOD, vec![PUSHED..PUSHED + 1])]);
+    let pushed = PushedCode::from_iter([(NMETHOD, std::iter::once(PUSHED..PUSHED + 1).collect())]);
     let counts = AnytimeJudge::new(image, image.table(), &logged, pushed, options.clone()).judge(finder);
     let table = std::sync::Arc::new(image.table().clone());
     let report = StacksAnalysis::new(table, &logged, Vec::new(), Vec::new(), options).finish_with(counts);

@@ -75,7 +75,7 @@ public final class Words {
         header.putLong(LENGTH_AT, pieceStart + at);
     }
 
-    /** Maps the next piece. An interrupt of the thread closes a channel, and must not end the log. */
+    /** Maps the next piece. An interrupt closes the thread's channel, and must not end the log. */
     private void next() throws IOException {
         at = 0;
         if (file == null) {

@@ -64,7 +64,7 @@ final class Cover {
         return least(0, must);
     }
 
-    /** The size of the least cover that contains {@code cover}, and no other site before {@code from}. */
+    /** The size of the least cover with {@code cover}, and no other site before {@code from}. */
     private int least(int from, long cover) {
         for (int i = from; i < sites.size(); i++) {
             long open = neighbours.get(i) & ~cover;
