@@ -18,6 +18,9 @@ use crate::recording::Recording;
 /// `C1_MacroAssembler::build_frame`).
 const PROLOGUE: usize = 6;
 
+/// More bytes than intrinsics push. Bytes that a loop pushes would have no end.
+const MOST: i64 = 1 << 10;
+
 /// By nmethod, ranges of offsets before whose instructions more is on the stack than the frame.
 /// Ascending. Code without such a range is left out.
 pub type PushedCode = HashMap<CodeId, Vec<Range<u32>>>;
@@ -90,8 +93,8 @@ fn pushed_in(code: &[u8], entry: u32) -> Vec<Range<u32>> {
     let mut open = vec![(entry, 0)];
     while let Some((at, depth)) = open.pop() {
         let Some(rest) = code.get(at as usize..).filter(|rest| !rest.is_empty()) else { continue };
-        // Bytes pushed in a loop would have no end.
-        if depths.get(&at).is_some_and(|known| known.1 >= depth) || depth > frame + (1 << 16) {
+        let depth = depth.min(frame + MOST);
+        if depths.get(&at).is_some_and(|known| known.1 >= depth) {
             continue;
         }
         let instruction = Decoder::with_ip(64, rest, at.into(), DecoderOptions::NONE).decode();
