@@ -20,7 +20,7 @@
  *      wrappers.
  * @library /lib
  * @build jportal.test.* NativeMethods
- * @run driver/timeout=2400 jportal.test.Stacks interpreter NativeMethods 1500 4000
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter NativeMethods 3000 4000
  */
 
 /*
@@ -29,7 +29,7 @@
  *      wrappers.
  * @library /lib
  * @build jportal.test.* NativeMethods
- * @run driver/timeout=2400 jportal.test.Stacks c1 NativeMethods 1500 4000
+ * @run driver/timeout=2400 jportal.test.Stacks c1 NativeMethods 3000 4000
  */
 
 /*
@@ -38,7 +38,7 @@
  *      wrappers.
  * @library /lib
  * @build jportal.test.* NativeMethods
- * @run driver/timeout=2400 jportal.test.Stacks c2 NativeMethods 1500 4000
+ * @run driver/timeout=2400 jportal.test.Stacks c2 NativeMethods 3000 4000
  */
 
 /*
@@ -47,10 +47,10 @@
  *      wrappers.
  * @library /lib
  * @build jportal.test.* NativeMethods
- * @run driver/timeout=2400 jportal.test.Stacks tiered NativeMethods 1500 4000
+ * @run driver/timeout=2400 jportal.test.Stacks tiered NativeMethods 3000 4000
  */
 
-// @stacks all: in NativeMethods.compressed >= 5, in NativeMethods.names >= 20, native frames >= 20
+// @stacks all: in NativeMethods.compressed >= 20, in NativeMethods.names >= 20, native frames >= 20
 import java.util.zip.DataFormatException;
 import java.util.zip.Deflater;
 import java.util.zip.Inflater;

@@ -19,7 +19,7 @@
  * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=2400 jportal.test.Stacks interpreter RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks interpreter RuntimeStubs 2000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
@@ -28,7 +28,7 @@
  * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=2400 jportal.test.Stacks c1 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks c1 RuntimeStubs 2000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
@@ -37,7 +37,7 @@
  * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=2400 jportal.test.Stacks c2 RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks c2 RuntimeStubs 2000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
@@ -46,7 +46,7 @@
  * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 8000 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 2000 8000 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
@@ -55,11 +55,11 @@
  * @summary Stacks in stubs of the runtime: allocation, checks of types, copying, filling.
  * @library /lib
  * @build jportal.test.* RuntimeStubs
- * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 1000 0 -XX:-UseTLAB
+ * @run driver/timeout=2400 jportal.test.Stacks tiered RuntimeStubs 2000 0 -XX:-UseTLAB
  *      -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,RuntimeStubs::small*
  */
 
-// @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 5
+// @stacks all: in RuntimeStubs.made >= 20, in RuntimeStubs.copied >= 20
 // @stacks c1: c1 frames >= 20
 // @stacks c2,tiered: c2 frames >= 20
 import java.util.Arrays;

@@ -11,7 +11,7 @@ use crate::driver::Positions;
 use crate::frame::{Compiled, Frame, Position, Trail};
 use crate::machine::{Machine, Shared};
 use crate::marked::marker_chain;
-use crate::recording::Recording;
+use crate::recording::{Recording, installed};
 use hashbrown::{HashMap, HashSet};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use jportal_capture::schema::compilers;
@@ -43,7 +43,7 @@ impl Recording {
 
 fn implausible_steps(image: &VmImage, history: &CodeHistory) -> Vec<ImplausibleStep> {
     let shared = Shared::new(image, history, Positions::Markers, false);
-    let code = installed(history);
+    let code: HashMap<_, _> = installed(history).collect();
     let one_way = one_way(image);
     let mut found = Vec::new();
     for version in image.codes() {
@@ -63,12 +63,6 @@ fn implausible_steps(image: &VmImage, history: &CodeHistory) -> Vec<ImplausibleS
         found.extend(search.run());
     }
     found
-}
-
-/// The bytes of every version of code as it was installed.
-fn installed(history: &CodeHistory) -> HashMap<CodeId, &[u8]> {
-    let changes = (0..history.len()).filter_map(|i| history.code_change(i as u32));
-    changes.filter_map(|c| Some((c.installed?, c.bytes))).collect()
 }
 
 /// The place of a list of markers.

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use jportal_units::CodeId;
 
-use crate::recording::Recording;
+use crate::recording::{MainCode, Recording, main_code};
 
 /// Instructions among which the frame is built (`MacroAssembler::verified_entry`,
 /// `C1_MacroAssembler::build_frame`).
@@ -29,16 +29,12 @@ impl Recording {
     /// Where compiled code has more on the stack than its frame, as the code was when it was
     /// installed.
     pub fn pushed_code(&self) -> PushedCode {
-        let (image, history) = (self.image(), self.history());
-        let changes = (0..history.len()).filter_map(|i| history.code_change(i as u32));
-        let installed = changes.filter_map(|c| Some((c.installed?, c.bytes)));
-        let of = |(id, bytes): (CodeId, &[u8])| {
-            let n = image.code(id)?.nmethod().filter(|n| !n.is_native_wrapper())?;
-            let main = bytes.get(..n.stub as usize).unwrap_or(bytes);
-            let ranges = pushed_in(main, n.osr_entry.unwrap_or(n.verified_entry));
-            (!ranges.is_empty()).then_some((id, ranges))
+        let of = |code: MainCode<'_>| {
+            let entry = code.nmethod.osr_entry.unwrap_or(code.nmethod.verified_entry);
+            let ranges = pushed_in(code.bytes, entry);
+            (!ranges.is_empty()).then_some((code.version.id, ranges))
         };
-        installed.filter_map(of).collect()
+        main_code(self.image(), self.history()).filter_map(of).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use jportal_capture::{CaptureReader, EndReason, LossReason};
 use jportal_flow::FlowConsumer;
 use jportal_machine_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tid, Tsc};
-use jportal_vm_image::{Builder, CodeSink, ThreadSpan, Threads, VmImage};
+use jportal_vm_image::{Builder, CodeSink, CodeVersion, NMethod, ThreadSpan, Threads, VmImage};
 
 /// A stretch of a core's trace, with its relation to the other stretches of its thread.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,32 @@ impl Turn {
     pub(crate) fn since(&self, free: Tsc) -> Tsc {
         free.max(self.left).max(self.stretch.switched_in.unwrap_or_default())
     }
+}
+
+/// The main code of an nmethod of C1 or C2, without handlers and stubs, as it was installed.
+pub(crate) struct MainCode<'a> {
+    pub version: &'a CodeVersion,
+    pub nmethod: &'a NMethod,
+    pub bytes: &'a [u8],
+}
+
+/// The main code of all nmethods of C1 and C2.
+pub(crate) fn main_code<'a>(
+    image: &'a VmImage,
+    history: &'a CodeHistory,
+) -> impl Iterator<Item = MainCode<'a>> {
+    installed(history).filter_map(|(id, bytes)| {
+        let version = image.code(id)?;
+        let nmethod = version.nmethod().filter(|n| !n.is_native_wrapper())?;
+        let bytes = bytes.get(..nmethod.stub as usize).unwrap_or(bytes);
+        Some(MainCode { version, nmethod, bytes })
+    })
+}
+
+/// The bytes of every version of code as it was installed.
+pub(crate) fn installed(history: &CodeHistory) -> impl Iterator<Item = (CodeId, &[u8])> {
+    let changes = (0..history.len()).filter_map(|i| history.code_change(i as u32));
+    changes.filter_map(|c| Some((c.installed?, c.bytes)))
 }
 
 /// A capture with the VM's image and the code history built from its metadata.

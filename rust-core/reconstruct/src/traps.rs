@@ -15,7 +15,7 @@ use jportal_machine_flow::CodeHistory;
 use jportal_units::CodeId;
 use jportal_vm_image::{CodeBody, CodeVersion, VmImage};
 
-use crate::recording::Recording;
+use crate::recording::{MainCode, Recording, main_code};
 
 /// A call with which compiled code deoptimises its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,15 +43,8 @@ fn trap_calls(image: &VmImage, history: &CodeHistory) -> HashMap<CodeId, Vec<Tra
         _ => false,
     };
     let stubs: Vec<u64> = image.codes().iter().filter(trap).map(|v| v.range.start.0).collect();
-    let changes = (0..history.len()).filter_map(|i| history.code_change(i as u32));
-    let mut all = HashMap::new();
-    for (code, bytes) in changes.filter_map(|c| Some((c.installed?, c.bytes))) {
-        let Some(version) = image.code(code) else { continue };
-        let Some(n) = version.nmethod().filter(|n| !n.is_native_wrapper()) else { continue };
-        let bytes = bytes.get(..n.stub as usize).unwrap_or(bytes);
-        all.insert(code, calls_in(bytes, version.range.start.0, &stubs));
-    }
-    all
+    let of = |code: MainCode<'_>| (code.version.id, calls_in(code.bytes, code.version.range.start.0, &stubs));
+    main_code(image, history).map(of).collect()
 }
 
 /// The calls of `stubs` in code that is at `start`.

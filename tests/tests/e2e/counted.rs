@@ -12,10 +12,10 @@ use serde_json::Value;
 /// What is compared: counts by a text that names what is counted.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// An event of a block trace: `start`, `end` or `block`, number of the block, method.
+/// An event of a block trace: `start`, `end`, `block` or [`OPEN`], number of the block, method.
+pub(crate) type TraceEvent = (&'static str, u32, Arc<str>);
 /// The last event of a thread whose frames have no end: a daemon thread when the VM ends.
 pub(crate) const OPEN: &str = "open";
-pub(crate) type TraceEvent = (&'static str, u32, Arc<str>);
 
 /// More rows than any report has.
 pub(crate) const ALL: &str = "1000000000";
