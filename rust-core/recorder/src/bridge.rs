@@ -24,11 +24,11 @@ use crate::code_memory;
 use crate::config::{RecordingConfig, Source, Trimming};
 use crate::device;
 use crate::dump::SlowCall;
+use crate::dump_requests::{self, Request};
 use crate::error::Error;
 use crate::log::Log;
 use crate::recorder::{Recorder, StopReason, panic_text};
 use crate::session::lock;
-use crate::slow_calls;
 use crate::sys::{self, Callback};
 use jportal_perf_abi::kernel::Linux;
 use std::ffi::CStr;
@@ -39,6 +39,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 #[cxx::bridge(namespace = "jportal")]
 mod ffi {
@@ -132,10 +133,16 @@ mod ffi {
         /// `path` and `reason` are NUL-terminated strings.
         unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32;
 
-        /// The same because of a slow call: OS thread, method, TSC at its beginning and end,
-        /// which the capture contains. Pauses the device, which takes time with the emulated unit
+        /// The same, without a wait: pauses the device, which takes time with the emulated unit
         /// alone, and leaves a request for a thread of the recorder. Returns 0, or 10 if it is not
         /// taken.
+        ///
+        /// # Safety
+        /// `path` and `reason` are NUL-terminated strings.
+        unsafe fn recorder_request_dump(path: *const c_char, reason: *const c_char) -> i32;
+
+        /// The same because of a slow call: OS thread, method, TSC at its beginning and end,
+        /// which the capture contains.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
@@ -215,7 +222,7 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
         let started = unsafe { to_config(config) }.and_then(|config| {
             // Before the device is opened, so that it does not trace this thread.
             if config.snapshot_bytes != 0 {
-                slow_calls::start()?;
+                dump_requests::start()?;
             }
             Recorder::start(config)
         });
@@ -359,6 +366,9 @@ fn recorder_active() -> bool {
 fn recorder_stop(reason: i32) -> i32 {
     entry(6, || {
         let Some(recorder) = recorder() else { return 9 };
+        if reason != 2 {
+            dump_requests::wait(REQUESTS_LIMIT);
+        }
         recorder.stop(match reason {
             1 => StopReason::Asked,
             2 => StopReason::VmError,
@@ -376,7 +386,7 @@ unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32 {
         // SAFETY: the caller passes NUL-terminated strings.
         let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
         let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
-        let done = recorder.dump(path, &reason.to_string_lossy(), None);
+        let done = recorder.dump(path, &reason.to_string_lossy());
         done.map_or_else(|e| note(&e), |()| 0)
     })
 }
@@ -391,14 +401,29 @@ unsafe fn recorder_dump_slow_call(
     began: u64,
     ended: u64,
 ) -> i32 {
+    let call = SlowCall { tid, method, began, ended };
+    // SAFETY: passed on from the caller.
+    unsafe { request_dump(path, reason, Some(call)) }
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_request_dump(path: *const c_char, reason: *const c_char) -> i32 {
+    // SAFETY: passed on from the caller.
+    unsafe { request_dump(path, reason, None) }
+}
+
+/// # Safety
+/// `path` and `reason` are NUL-terminated strings.
+unsafe fn request_dump(path: *const c_char, reason: *const c_char, call: Option<SlowCall>) -> i32 {
     const NOT_TAKEN: i32 = 10;
     entry(6, || {
         let Some(recorder) = recorder().filter(|r| r.is_active()) else { return NOT_TAKEN };
         // SAFETY: the caller passes NUL-terminated strings.
         let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
         let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())).to_owned();
-        let call = SlowCall { tid, method, began, ended };
-        let taken = slow_calls::request(&recorder, path, reason.to_string_lossy().into_owned(), call);
+        let reason = reason.to_string_lossy().into_owned();
+        let taken = dump_requests::add(Request { recorder, path, reason, call });
         if taken { 0 } else { NOT_TAKEN }
     })
 }
@@ -444,6 +469,8 @@ fn recorder_emergency() {
 
 /// How often the lock is tried. It is held for writing only while one pointer is replaced.
 const ATTEMPTS: u32 = 50;
+/// How long the end of a recording waits for requested dumps to begin.
+const REQUESTS_LIMIT: Duration = Duration::from_secs(5);
 
 /// The emergency of the current recording. A thread may be replacing it at this moment.
 fn emergency_of(recorder: &RwLock<Option<Arc<Recorder>>>) {

@@ -277,16 +277,30 @@ impl Recorder {
     }
 
     /// Writes what the flight recorder holds to a separate capture; the recording continues.
-    /// The capture contains `reason` and, if a slow call was the cause, that call.
+    /// The capture contains `reason`. Waits until it is complete.
     ///
     /// # Errors
     /// When nothing is recorded, when the recording is not that of a flight recorder, or when
     /// the capture cannot be written.
-    pub fn dump(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
-        sys::with_signals_blocked(|| self.dump_blocked(path, reason, slow))
+    pub fn dump(&self, path: &Path, reason: &str) -> Result<(), Error> {
+        let dump = sys::with_signals_blocked(|| self.spawn_dump(path, reason, Caller::Waits))?;
+        dump.written.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
+            let text = format!("it is not complete after {} s and continues", DUMP_LIMIT.as_secs());
+            Err(Error::Dump(text))
+        })
     }
 
-    fn dump_blocked(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
+    /// The same, but returns when the windows are copied. The capture contains `call`, if a slow
+    /// call is the reason. A later failure is logged.
+    pub(crate) fn begin_dump(&self, path: &Path, reason: &str, call: Option<SlowCall>) -> Result<(), Error> {
+        let dump = sys::with_signals_blocked(|| self.spawn_dump(path, reason, Caller::Continues(call)))?;
+        let _ = dump.copied.recv_timeout(DUMP_LIMIT);
+        Ok(())
+    }
+
+    /// Starts the thread that makes a dump, because no thread of the VM waits for a disk without
+    /// a limit.
+    fn spawn_dump(&self, path: &Path, reason: &str, caller: Caller) -> Result<UnderWay, Error> {
         let session = &self.session;
         if session.device.keeps().is_none() {
             return Err(Error::Dump(
@@ -296,36 +310,24 @@ impl Recorder {
         if !self.is_active() {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
         }
-        // Another thread makes the dump, because no thread of the VM waits for a disk without a
-        // limit. For a slow call, the caller is a thread of the recorder, which continues when the
-        // windows are copied.
         let (own, drains) = (Arc::clone(session), Arc::clone(&self.drains));
         let (reason, path) = (reason.to_owned(), path.to_owned());
-        let (done, answer) = mpsc::sync_channel(1);
+        let (done, written) = mpsc::sync_channel(1);
         let (collected, copied) = mpsc::sync_channel(1);
         let write = move || {
             let mut result = Ok(());
-            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, slow, &collected));
+            guarded(&own, || result = make_dump(&own, &drains, &path, &reason, caller, &collected));
             drop(collected);
-            if let (Err(e), true) = (&result, slow.is_some()) {
+            if let (Err(e), Caller::Continues(_)) = (&result, caller) {
                 own.log.line(Level::Warning, &e.to_string());
             }
             let _ = done.try_send(result);
         };
         let writer = spawn("jportal-dump", write)?;
-        {
-            let mut writers = lock(&self.writers);
-            writers.retain(|w| !w.is_finished());
-            writers.push(writer);
-        }
-        if slow.is_some() {
-            let _ = copied.recv_timeout(DUMP_LIMIT);
-            return Ok(());
-        }
-        answer.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
-            let text = format!("it is not complete after {} s and continues", DUMP_LIMIT.as_secs());
-            Err(Error::Dump(text))
-        })
+        let mut writers = lock(&self.writers);
+        writers.retain(|w| !w.is_finished());
+        writers.push(writer);
+        Ok(UnderWay { copied, written })
     }
 
     /// Pauses the device until the next dump has been made. Waits for the emulated unit alone.
@@ -445,18 +447,34 @@ impl Recorder {
 /// How long the caller of [`Recorder::dump`] waits for the dump.
 const DUMP_LIMIT: Duration = Duration::from_secs(20);
 
+/// Whether somebody waits for the outcome of a dump.
+#[derive(Debug, Clone, Copy)]
+enum Caller {
+    Waits,
+    /// The caller has paused the device and learns of the copied windows only.
+    Continues(Option<SlowCall>),
+}
+
+/// What the thread that makes a dump reports.
+struct UnderWay {
+    /// The windows are copied.
+    copied: mpsc::Receiver<()>,
+    /// The outcome.
+    written: mpsc::Receiver<Result<(), Error>>,
+}
+
 /// Makes a dump. Sends to `collected` when its windows are copied.
 fn make_dump(
     session: &Session,
     drains: &[Thread],
     path: &Path,
     reason: &str,
-    slow: Option<SlowCall>,
+    caller: Caller,
     collected: &mpsc::SyncSender<()>,
 ) -> Result<(), Error> {
     let turn = lock(&session.collecting);
     if !session.ring.is_open() || session.stopping.load(Acquire) {
-        if slow.is_some() {
+        if let Caller::Continues(_) = caller {
             session.device.resume();
         }
         return Err(Error::Dump(session.failure().unwrap_or_else(|| "the recording ends".into())));
@@ -468,7 +486,8 @@ fn make_dump(
     drop(turn);
     let _ = collected.try_send(());
     session.dumps.fetch_add(1, Relaxed);
-    let written = dump::write(session, path, &windows, mark, reason, slow);
+    let call = if let Caller::Continues(call) = caller { call } else { None };
+    let written = dump::write(session, path, &windows, mark, reason, call);
     session.copying.fetch_sub(1, Relaxed);
     written
 }

@@ -726,7 +726,7 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     }
     setting.kernel.forget_calls();
     let dump = setting.folder.path().join("dump.jportal");
-    recorder.dump(&dump, "a test", None).unwrap();
+    recorder.dump(&dump, "a test").unwrap();
     let calls: Vec<KernelCall> = setting.kernel.calls();
     let place = |call: &KernelCall| calls.iter().position(|c| c == call);
     for core in 0..CORES {
@@ -752,12 +752,12 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
         assert_eq!((aux.len(), aux.iter().sum::<u64>()), (26, trace.len() as u64));
     }
     // A second dump has no trace, and neither has the end of the recording.
-    let refused = recorder.dump(&dump, "again", None).unwrap_err().to_string();
+    let refused = recorder.dump(&dump, "again").unwrap_err().to_string();
     assert!(refused.contains("is not replaced: it is an earlier capture"), "{refused}");
     // Numbered dumps, which the VM makes by itself, take the next free number.
     let numbered = |n: u32| setting.folder.path().join(format!("a.jportal.dump{n}"));
     std::fs::copy(&dump, numbered(1)).unwrap();
-    recorder.dump(&numbered(1), "again", None).unwrap();
+    recorder.dump(&numbered(1), "again").unwrap();
     assert_eq!(std::fs::read(&dump).unwrap(), std::fs::read(numbered(1)).unwrap());
     let dump = numbered(2);
     assert_eq!(CaptureReader::open(&dump).unwrap().completeness().end.as_ref().unwrap().pt_bytes, 0);
@@ -767,7 +767,7 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     assert!(
         reader.completeness().is_whole() && reader.pt(Core(2)).len() == 1 && reader.pt(Core(1)).is_empty()
     );
-    assert!(matches!(recorder.dump(&dump, "late", None), Err(Error::Dump(_))));
+    assert!(matches!(recorder.dump(&dump, "late"), Err(Error::Dump(_))));
 }
 
 /// Writes the records of fifty threads that start and end at once.
@@ -815,7 +815,7 @@ fn the_metadata_of_a_flight_recorder_is_bounded() {
     let now = setting.kernel.moment().tsc;
     overwrite(&mut setting.kernel.producer(2), 40, now, 1000);
     let dump = setting.folder.path().join("dump.jportal");
-    recorder.dump(&dump, "a test", None).unwrap();
+    recorder.dump(&dump, "a test").unwrap();
     let reader = CaptureReader::open(&dump).unwrap();
     assert!(reader.completeness().is_whole() && reader.check().is_empty());
     let records_of = |reader: &CaptureReader| -> Vec<_> { reader.metadata().map(Result::unwrap).collect() };

@@ -270,6 +270,12 @@ fn an_out_of_memory_error_is_dumped_once() {
     let dump = flight.file("flight.jportal.dump1");
     assert!(dump.exists() && !flight.file("flight.jportal.dump2").exists());
     assert_eq!(flight.info(&dump)["capture"]["end_text"], "OutOfMemoryError");
+    // The dump is under way when the VM ends at once.
+    std::fs::remove_file(&dump).unwrap();
+    let flags = ["-XX:JPortalSnapshot=256k", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError"];
+    let program = flight.run(&flags, &["memory"]);
+    assert_eq!(program.status.code(), Some(3), "{}", program.stderr);
+    assert_eq!(flight.info(&dump)["capture"]["end_text"], "OutOfMemoryError");
 }
 
 #[test]

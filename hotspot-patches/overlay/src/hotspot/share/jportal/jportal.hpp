@@ -49,9 +49,8 @@ class nmethod;
 // A hook may wait until the ring has room for its record, because a full ring drops no metadata.
 // A hook takes no HotSpot lock except those named below, reaches no safepoint, makes no thread
 // state transition and allocates on the C heap only. Hooks are therefore called with any VM lock
-// held, at safepoints, and by threads that are not JavaThreads. Two hooks are exceptions:
-// on_java_out_of_memory() makes a state transition, and interpreter_entry_for() may allocate in
-// the code cache.
+// held, at safepoints, and by threads that are not JavaThreads. One hook is an exception:
+// interpreter_entry_for() may allocate in the code cache.
 class JPortalHooks : AllStatic {
  public:
   // --- Start and end of the VM
@@ -74,8 +73,8 @@ class JPortalHooks : AllStatic {
   // No Java code runs any more, or the process is about to end in any case. Waits until the
   // capture is complete.
   static void on_vm_exit()                        { if (JPortal) vm_exit(); }
-  // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory, in the VM
-  // or in native code. Waits until the flight recorder has been dumped.
+  // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory. Requests a
+  // dump of the flight recorder and does not wait for it.
   static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
   // A thread got SIGBUS at 'address'. Returns whether it may repeat its access: a process has
   // truncated the recorder's ring, and other memory has taken its place. Async-signal-safe.

@@ -68,6 +68,10 @@ int32_t JPortalBridge::dump(const char* path, const char* reason) {
   return jportal::recorder_dump(path, reason);
 }
 
+int32_t JPortalBridge::request_dump(const char* path, const char* reason) {
+  return jportal::recorder_request_dump(path, reason);
+}
+
 int32_t JPortalBridge::dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
                                       uint64_t began, uint64_t ended) {
   return jportal::recorder_dump_slow_call(path, reason, tid, method, began, ended);

@@ -72,10 +72,12 @@ class JPortalBridge {
   // 'reason'. Waits for file I/O and for threads of the recorder, but takes no VM lock. Returns 0
   // on success.
   static int32_t dump(const char* path, const char* reason);
+  // Same, but only hands the request to a thread of the recorder, which dumps and logs the outcome.
+  // Does not wait, and may be called in any thread state. Returns 0 if the request was taken; it
+  // is not while earlier dumps begin.
+  static int32_t request_dump(const char* path, const char* reason);
   // Same, because a call was slow: the OS thread, the Method*, and the TSC at the beginning and at
-  // the end of the call. Only hands the request to a thread of the recorder, which dumps and logs
-  // the outcome. Does not wait, and may be called in any thread state. Returns 0 if the request
-  // was taken; it is not while an earlier dump begins.
+  // the end of the call.
   static int32_t dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
                                 uint64_t began, uint64_t ended);
   // Copy the text of the last error, or the status of the recording. The copy is NUL-terminated and

@@ -19,7 +19,6 @@
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
-#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "logging/log.hpp"
@@ -58,16 +57,11 @@ void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current
   st->print_cr("dumped to: %s", path);
 }
 
-void JPortalFlight::dump_because_of(const char* reason) {
+void JPortalFlight::request_dump(const char* reason) {
   char path[JVM_MAXPATHLEN];
   if (!next_path(path, sizeof(path))) return;
-  if (JPortalBridge::dump(path, reason) != 0) {
-    char detail[1024];
-    JPortalBridge::last_error(detail, sizeof(detail));
-    log_warning(jportal)("no dump because of %s: %s", reason, detail);
-    return;
-  }
-  log_info(jportal)("dumped to %s because of %s", path, reason);
+  // The recorder counts the requests that it does not take.
+  JPortalBridge::request_dump(path, reason);
 }
 
 void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended) {
@@ -77,14 +71,8 @@ void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t me
   JPortalBridge::dump_slow_call(path, reason, tid, method, began, ended);
 }
 
-// report_java_out_of_memory() calls this hook once per VM, as it dumps the heap once. A thread
-// in the VM makes a transition to native code, because the dump waits.
+// report_java_out_of_memory() calls this hook once per VM, as it dumps the heap once. The caller may
+// hold the lock of Shenandoah's heap (ShenandoahHeapRegion::do_commit), for which a safepoint waits.
 void JPortalHooks::java_out_of_memory() {
-  Thread* const thread = Thread::current_or_null();
-  if (thread != NULL && thread->is_Java_thread() && JPortalCompat::as_java_thread(thread)->thread_state() == _thread_in_vm) {
-    ThreadToNativeFromVM native(JPortalCompat::as_java_thread(thread));
-    JPortalFlight::dump_because_of("OutOfMemoryError");
-  } else {
-    JPortalFlight::dump_because_of("OutOfMemoryError");
-  }
+  JPortalFlight::request_dump("OutOfMemoryError");
 }

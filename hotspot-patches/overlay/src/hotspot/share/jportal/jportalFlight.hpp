@@ -39,10 +39,10 @@ class JPortalFlight : AllStatic {
   // For the diagnostic command. Called by a thread in the VM; 'file' may be NULL. Prints the
   // path of the dump, or the reason of the failure.
   static void dump(const char* file, outputStream* st, JavaThread* current);
-  // For an event in the VM. Called by a thread that may wait. Logs the path or the failure.
-  static void dump_because_of(const char* reason);
-  // For a call that was slow. Called by a thread in _thread_in_Java, so it neither waits nor logs:
-  // a thread of the recorder dumps, and logs the outcome.
+  // For an event in the VM. Called in any thread state and with any lock held, so it neither waits
+  // nor logs: a thread of the recorder dumps, and logs the outcome.
+  static void request_dump(const char* reason);
+  // The same for a call that was slow. Called by a thread in _thread_in_Java.
   static void dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended);
 };
 
