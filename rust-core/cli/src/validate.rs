@@ -105,8 +105,8 @@ fn logged_stacks(args: &StacksArgs, log: &Path) -> Result<CommandOutcome> {
     let answer = query.run(analysis)?;
     decode::remark(&args.decode, &capture, &answer)?;
     let counts = if options.anytime {
-        let pushed = recording.pushed_code();
-        AnytimeJudge::new(recording.image(), capture.methods(), &logged, pushed, options).judge(finder)
+        let depths = recording.stack_depths();
+        AnytimeJudge::new(recording.image(), capture.methods(), &logged, depths, options).judge(finder)
     } else {
         AnytimeCounts::default()
     };

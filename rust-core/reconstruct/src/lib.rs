@@ -49,9 +49,9 @@ mod pauses;
 #[cfg(test)]
 mod pauses_tests;
 mod polls;
-mod pushed;
 mod recording;
 mod silent;
+mod stack_depths;
 mod states;
 #[cfg(test)]
 mod states_tests;
@@ -71,8 +71,8 @@ pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use pauses::{LastRun, MachineFrame, Pause, PausedAt, PausedFrame};
-pub use pushed::PushedCode;
 pub use recording::Recording;
+pub use stack_depths::{DepthRanges, StackDepths};
 pub use states::{
     CallTarget, Marked, MarkedBlock, RanBlock, ReachedState, StateKind, StateObserver, StateObservers,
     Unmarked,

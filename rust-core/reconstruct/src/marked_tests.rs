@@ -54,7 +54,12 @@ fn nmethod_with(m0: &[u8], m1: &[u8], at: Marks<'_>, caught: &[ExceptionEntry]) 
     vm_with(&[(m0, caught), (m1, &[])], &nmethod_records(NMETHOD, at, &[], &[]))
 }
 
-fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, u32, i32)]) -> [Record; 2] {
+pub(crate) fn nmethod_records(
+    start: u32,
+    at: Marks<'_>,
+    on: Edges<'_>,
+    positions: &[(u32, u32, i32)],
+) -> [Record; 2] {
     let pointer = u64::from(start);
     let mut m = NMethodMarkers { start: address(start), nmethod: pointer, ..Default::default() };
     m.contexts = vec![

@@ -112,8 +112,8 @@ pub struct Pause {
     pub frames: Vec<PausedFrame>,
     /// The same frames and those of the call stub, by frames of the machine, outermost first.
     pub machine: Vec<MachineFrame>,
-    /// Where control was in a stub or in a native wrapper: nothing is left of it but its return
-    /// instruction.
+    /// Where control was in a stub or in a native wrapper: its frame has been removed, and nothing
+    /// is left of it but its return, or its jump to the callee that it has resolved.
     pub returns: bool,
     /// The frames before control came to the block at which the thread continued, if that block
     /// changed them, as the interpreter's return does.
@@ -263,9 +263,11 @@ impl Machine<'_> {
             states.pauses.resuming = None;
             return;
         }
-        /// Length of the longest return instruction.
+        /// Length of the longest return instruction, and of `pop rbp; jmp rax`, with which a stub
+        /// that resolves a call continues in the callee.
         const RETURN: u32 = 3;
-        resuming.returns = exit == Exit::Return && end - start <= RETURN;
+        let leaves = exit == Exit::Return || exit == Exit::IndirectJump && class != CodeClass::NMethod;
+        resuming.returns = leaves && end - start <= RETURN;
         match class {
             // Of the first two when it is known what the jump to the block means.
             CodeClass::Landmarks => {

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use crate::driver::Positions;
 use crate::machine::{Machine, Shared};
-use crate::machine_tests::{CALL_STUB_RETURN, NMETHOD, Script, Vm, address, op_address, vm_with};
-use crate::marked_tests::nmethod;
+use crate::machine_tests::{
+    BLOB, CALL_STUB_RETURN, NMETHOD, NMETHOD_2, Script, Vm, address, op_address, vm_with,
+};
+use crate::marked_tests::{nmethod, nmethod_records};
 use crate::pauses::{Pause, PausedAt};
 use crate::states::{Marked, MarkedBlock, RanBlock, ReachedState, StateObserver, States};
 use jportal_bytecode::Opcode;
-use jportal_capture::codec::Str;
-use jportal_capture::schema::{MethodDefined, NMethodInstalled, Record, compilers};
+use jportal_capture::codec::{Bytes, Str};
+use jportal_capture::schema::{BlobDefined, MethodDefined, NMethodInstalled, Record, blob_kinds, compilers};
 use jportal_flow::Tier;
 use jportal_machine_flow::{Exit, Item, Target};
 use jportal_units::{Address, Tsc};
@@ -153,7 +155,7 @@ fn a_wrapper_entered_through_its_inline_cache_check_has_a_frame() {
         compiler: compilers::NATIVE_WRAPPER,
         verified_entry: 0x10,
         stub: 0x40,
-        code: jportal_capture::codec::Bytes(vec![0x90; 0x40].into()),
+        code: Bytes(vec![0x90; 0x40].into()),
         ..Default::default()
     };
     let vm = vm_with(&[(&SUM, &[])], &[Record::MethodDefined(native), Record::NMethodInstalled(wrapper)]);
@@ -166,6 +168,32 @@ fn a_wrapper_entered_through_its_inline_cache_check_has_a_frame() {
     let [pause] = &paused(&vm, &script, 15)[..] else { panic!("one pause") };
     assert_eq!(pause.frames.last().map(|f| f.tier), Some(Tier::Native), "{pause:?}");
     assert_eq!(pause.frames.len(), 2);
+}
+
+#[test]
+fn a_stub_that_jumps_to_the_callee_has_removed_its_frame() {
+    let blob = BlobDefined {
+        start: address(BLOB),
+        kind: blob_kinds::RUNTIME_STUB,
+        name: Str::from("resolve_virtual_call"),
+        code: Bytes(vec![0x90; 0x40].into()),
+        ..Default::default()
+    };
+    let nmethods = [NMETHOD, NMETHOD_2].map(|at| nmethod_records(at, &[(0, &[(0, 0)])], &[], &[]));
+    let records = [&nmethods.concat()[..], &[Record::BlobDefined(blob)]].concat();
+    let vm = vm_with(&[(&SUM, &[])], &records);
+    let returns = |last: (u32, Exit)| {
+        let before =
+            Script::default().upcall().call(0).op(Opcode::ILOAD_0).block(BLOB, BLOB + 0x10, Exit::Cut);
+        let script = interrupted(before, address(BLOB + 0x10));
+        let script = script.block(BLOB + 0x10, BLOB + 0x10 + last.0, last.1).push(time(30));
+        let [pause] = &paused(&vm, &script, 15)[..] else { panic!("one pause") };
+        assert!(matches!(pause.at, PausedAt::Stub { offset: 0x10, .. }), "{pause:?}");
+        pause.returns
+    };
+    // `ret`; `pop rbp; jmp rax`; and instructions before these, which need the frame.
+    assert!(returns((1, Exit::Return)) && returns((3, Exit::IndirectJump)));
+    assert!(!returns((8, Exit::Return)) && !returns((10, Exit::IndirectJump)) && !returns((2, Exit::Taken)));
 }
 
 #[test]

@@ -10,10 +10,12 @@
 //! stack that is wrong for such a reason, and for no other, has a verdict of its own: it is exactly
 //! the stack that the source predicts.
 
+use std::ops::Range;
+
 use jportal_bytecode::{Instruction, MethodTable, Opcode, Transfer};
 use jportal_capture::schema::blob_kinds;
 use jportal_flow::Tier;
-use jportal_reconstruct::{LastRun, Marked, Pause, PausedAt, PausedFrame, PushedCode, Unmarked};
+use jportal_reconstruct::{LastRun, Marked, Pause, PausedAt, PausedFrame, StackDepths, Unmarked};
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::{CodeBody, NMethod, VmImage};
 
@@ -49,17 +51,17 @@ pub struct AnytimeJudge<'a> {
     names: MethodNames,
     options: StacksOptions,
     layouts: Layouts<'a>,
-    pushed: PushedCode,
+    depths: StackDepths,
     counts: StackCounts,
 }
 
 impl<'a> AnytimeJudge<'a> {
-    /// `logged`: the methods that the logs name. `pushed`: of the code in `image`.
+    /// `logged`: the methods that the logs name. `depths`: of the code in `image`.
     pub fn new(
         image: &'a VmImage,
         methods: &'a MethodTable,
         logged: &LoggedMethods,
-        pushed: PushedCode,
+        depths: StackDepths,
         options: StacksOptions,
     ) -> Self {
         let names = MethodNames::new(logged, methods);
@@ -69,7 +71,7 @@ impl<'a> AnytimeJudge<'a> {
             names,
             options,
             layouts: Layouts::new(methods),
-            pushed,
+            depths,
             counts: StackCounts::default(),
         }
     }
@@ -210,14 +212,15 @@ impl<'a> AnytimeJudge<'a> {
                 // `safe_for_sender` finds the caller by the size of the frame. It gives up before
                 // the frame is complete, but asks for the offset only. C1's OSR entry comes after
                 // the normal one, and has no frame yet. Intrinsics push registers
-                // (`C2_MacroAssembler::string_indexof`).
-                let is_pushed = || self.pushed.get(&code)?.iter().find(|range| range.contains(&offset));
-                let detail = if returns {
+                // (`C2_MacroAssembler::string_indexof`). The poll at a return comes after the frame.
+                let lies_in = |ranges: &[Range<u32>]| ranges.iter().any(|range| range.contains(&offset));
+                let depths = self.depths.get(&code);
+                let detail = if returns || depths.is_some_and(|d| lies_in(&d.removed)) {
                     Some(Detail::Removed)
                 } else if n.osr_entry == Some(offset) {
                     Some(Detail::Incomplete)
                 } else {
-                    is_pushed().map(|_| Detail::Pushed)
+                    depths.filter(|d| lies_in(&d.pushed)).map(|_| Detail::Pushed)
                 };
                 expected.unpredictable = detail.map(|detail| (detail, sampled(n, offset, &[])));
             }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use jportal_flow::{ThreadInfo, Tier};
 use jportal_reconstruct::{
-    MachineFrame, Pause, PausedAt, PausedFrame, PushedCode, StateObserver, StateObservers,
+    MachineFrame, Pause, PausedAt, PausedFrame, StackDepths, StateObserver, StateObservers,
 };
 use jportal_units::{Address, AddressRange, Bci, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
@@ -80,7 +80,7 @@ fn judged(samples: &[Vec<u8>], pauses: Vec<Pause>) -> StacksReport {
     let options = StacksOptions { findings: 9, capture: "x.jportal".into(), apis, anytime: true };
     let (table, image): (_, VmImage) = (methods(), Builder::default().finish());
     let counts =
-        AnytimeJudge::new(&image, &table, &logged, PushedCode::default(), options.clone()).judge(finder);
+        AnytimeJudge::new(&image, &table, &logged, StackDepths::default(), options.clone()).judge(finder);
     StacksAnalysis::new(methods(), &logged, Vec::new(), Vec::new(), options).finish_with(counts)
 }
 

@@ -8,7 +8,8 @@ use jportal_capture::codec::Bytes;
 use jportal_capture::schema::*;
 use jportal_flow::{ThreadInfo, Tier};
 use jportal_reconstruct::{
-    LastRun, MachineFrame, Marked, Pause, PausedAt, PausedFrame, PushedCode, StateObserver, StateObservers,
+    DepthRanges, LastRun, MachineFrame, Marked, Pause, PausedAt, PausedFrame, StackDepths, StateObserver,
+    StateObservers,
 };
 use jportal_units::{Address, AddressRange, Bci, CodeId, MethodId, Tid, Tsc};
 use jportal_vm_image::{Builder, VmImage};
@@ -42,6 +43,8 @@ const OSR: u32 = 0x60;
 const DEOPT: u32 = 0x80;
 /// Offset of an instruction before which more is on the stack than the frame.
 const PUSHED: u32 = 0x70;
+/// A poll after the frame has been removed.
+const POLL: u32 = 0x74;
 
 fn image(osr_bci: i32) -> VmImage {
     image_with(osr_bci, None)
@@ -182,8 +185,12 @@ fn verdict_of(api: StackApi, image: &VmImage, pause: &Pause, frames: &[F]) -> St
     let logged = LoggedMethods::read(METHODS.as_bytes()).unwrap();
     let apis = StackApi::ALL.to_vec();
     let options = StacksOptions { findings: 9, capture: "x.jportal".into(), apis, anytime: true };
-    let pushed = PushedCode::from_iter([(NMETHOD, std::iter::once(PUSHED..PUSHED + 1).collect())]);
-    let counts = AnytimeJudge::new(image, image.table(), &logged, pushed, options.clone()).judge(finder);
+    let ranges = DepthRanges {
+        pushed: std::iter::once(PUSHED..PUSHED + 1).collect(),
+        removed: std::iter::once(POLL..POLL + 1).collect(),
+    };
+    let depths = StackDepths::from_iter([(NMETHOD, ranges)]);
+    let counts = AnytimeJudge::new(image, image.table(), &logged, depths, options.clone()).judge(finder);
     let table = std::sync::Arc::new(image.table().clone());
     let report = StacksAnalysis::new(table, &logged, Vec::new(), Vec::new(), options).finish_with(counts);
     let row = &report.apis[0];
@@ -328,6 +335,8 @@ fn code_whose_frame_has_another_size_leads_anywhere() {
     };
     assert_eq!(inside(PUSHED), "unpredictable/pushed");
     assert_eq!(inside(PUSHED + 1), "wrong-method");
+    assert_eq!(inside(POLL), "unpredictable/removed");
+    assert_eq!(inside(POLL + 1), "wrong-method");
 }
 
 /// C1 unlocks an inlined synchronized method that an exception leaves, and throws in its caller.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where compiled code has more on the stack than its frame.
+//! Where compiled code has more or less on the stack than its frame.
 //!
 //! HotSpot finds the caller of compiled code by the size of its frame, wherever in the code control
 //! is. That is wrong inside intrinsics that push registers or take space
-//! (`C2_MacroAssembler::string_indexof`).
+//! (`C2_MacroAssembler::string_indexof`), and where the frame has been removed and only the poll and
+//! the return are left (`C1_MacroAssembler::remove_frame`, `MachEpilogNode::emit`).
 
 use std::ops::Range;
 
@@ -21,18 +22,26 @@ const PROLOGUE: usize = 6;
 /// More bytes than intrinsics push. Bytes that a loop pushes would have no end.
 const MOST: i64 = 1 << 10;
 
-/// By nmethod, ranges of offsets before whose instructions more is on the stack than the frame.
-/// Ascending. Code without such a range is left out.
-pub type PushedCode = HashMap<CodeId, Vec<Range<u32>>>;
+/// Ranges of offsets before whose instructions the stack is not at the frame. Ascending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DepthRanges {
+    /// More than the frame is on the stack.
+    pub pushed: Vec<Range<u32>>,
+    /// The frame has been removed, or a part of it.
+    pub removed: Vec<Range<u32>>,
+}
+
+/// By nmethod. Code that has no such range is left out.
+pub type StackDepths = HashMap<CodeId, DepthRanges>;
 
 impl Recording {
-    /// Where compiled code has more on the stack than its frame, as the code was when it was
-    /// installed.
-    pub fn pushed_code(&self) -> PushedCode {
+    /// Where compiled code has more or less on the stack than its frame, as the code was when it
+    /// was installed.
+    pub fn stack_depths(&self) -> StackDepths {
         let of = |code: MainCode<'_>| {
             let entry = code.nmethod.osr_entry.unwrap_or(code.nmethod.verified_entry);
-            let ranges = pushed_in(code.bytes, entry);
-            (!ranges.is_empty()).then_some((code.version.id, ranges))
+            let ranges = ranges_of(code.bytes, entry);
+            (ranges != DepthRanges::default()).then_some((code.version.id, ranges))
         };
         main_code(self.image(), self.history()).filter_map(of).collect()
     }
@@ -81,23 +90,34 @@ fn frame_size(code: &[u8], entry: u32) -> i64 {
     size
 }
 
-/// The ranges of `code`, which is entered at `entry`, in which more than the frame is on the stack.
-fn pushed_in(code: &[u8], entry: u32) -> Vec<Range<u32>> {
+/// The stack before an instruction.
+#[derive(Clone, Copy)]
+struct Before {
+    /// Of the instruction.
+    length: u32,
+    /// The most bytes that may be on the stack.
+    depth: i64,
+    /// The frame was built on the way there.
+    built: bool,
+}
+
+/// The ranges of `code`, which is entered at `entry`.
+fn ranges_of(code: &[u8], entry: u32) -> DepthRanges {
     let frame = frame_size(code, entry);
-    // By offset of an instruction: its length, and the most that is on the stack before it.
-    let mut depths: HashMap<u32, (u32, i64)> = HashMap::new();
-    let mut open = vec![(entry, 0)];
-    while let Some((at, depth)) = open.pop() {
+    let mut all: HashMap<u32, Before> = HashMap::new();
+    let mut open = vec![(entry, 0, false)];
+    while let Some((at, depth, built)) = open.pop() {
         let Some(rest) = code.get(at as usize..).filter(|rest| !rest.is_empty()) else { continue };
         let depth = depth.min(frame + MOST);
-        if depths.get(&at).is_some_and(|known| known.1 >= depth) {
+        let built = built || depth >= frame;
+        if all.get(&at).is_some_and(|known| known.depth >= depth) {
             continue;
         }
         let instruction = Decoder::with_ip(64, rest, at.into(), DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
             continue;
         }
-        depths.insert(at, (instruction.len() as u32, depth));
+        all.insert(at, Before { length: instruction.len() as u32, depth, built });
         let after = match moves(&instruction) {
             Moves::By(n) => depth + n,
             Moves::Back => frame,
@@ -105,26 +125,34 @@ fn pushed_in(code: &[u8], entry: u32) -> Vec<Range<u32>> {
         let next = at + instruction.len() as u32;
         let target = || u32::try_from(instruction.near_branch_target()).ok();
         match instruction.flow_control() {
-            FlowControl::UnconditionalBranch => open.extend(target().map(|to| (to, after))),
+            FlowControl::UnconditionalBranch => open.extend(target().map(|to| (to, after, built))),
             FlowControl::ConditionalBranch => {
-                open.extend(target().map(|to| (to, after)));
-                open.push((next, after));
+                open.extend(target().map(|to| (to, after, built)));
+                open.push((next, after, built));
             }
             FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {}
-            _ => open.push((next, after)),
+            _ => open.push((next, after, built)),
         }
     }
-    let mut above: Vec<Range<u32>> =
-        depths.iter().filter(|(_, (_, depth))| *depth > frame).map(|(&at, &(len, _))| at..at + len).collect();
-    above.sort_unstable_by_key(|range| range.start);
-    above.dedup_by(|next, last| {
+    DepthRanges {
+        pushed: joined(&all, |b| b.depth > frame),
+        removed: joined(&all, |b| b.built && b.depth < frame),
+    }
+}
+
+/// The instructions that `fits`, as ranges.
+fn joined(all: &HashMap<u32, Before>, fits: impl Fn(&Before) -> bool) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> =
+        all.iter().filter(|(_, before)| fits(before)).map(|(&at, before)| at..at + before.length).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
         let joined = last.end == next.start;
         if joined {
             last.end = next.end;
         }
         joined
     });
-    above
+    ranges
 }
 
 #[cfg(test)]
@@ -141,7 +169,7 @@ mod tests {
     }
 
     fn of(body: &[u8]) -> Vec<Range<u32>> {
-        pushed_in(&[&BUILD, body, &REMOVE].concat(), 0)
+        ranges_of(&[&BUILD, body, &REMOVE].concat(), 0).pushed
     }
 
     #[test]
@@ -151,7 +179,21 @@ mod tests {
         assert_eq!(of(&[0xe8, 0, 1, 0, 0]), []);
         // `sub rsp, 24; mov [rsp+16], rbp; add rsp, 24; ret`, as C2 builds it.
         let c2 = [0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x83, 0xc4, 0x18, 0xc3];
-        assert_eq!(pushed_in(&c2, 0), []);
+        assert_eq!(ranges_of(&c2, 0), DepthRanges { pushed: vec![], removed: one(13..14) });
+    }
+
+    #[test]
+    fn a_frame_that_is_removed_is_less_than_itself() {
+        let removed = |code: &[u8]| ranges_of(code, 0).removed;
+        // 5 nop; 6 add rsp, 16; 10 pop rbp; 11 ret.
+        assert_eq!(removed(&[&BUILD[..], &[0x90], &REMOVE].concat()), one(10..12));
+        // 5 jz 13; 7 add rsp, 16; 11 pop rbp; 12 ret; 13 as from 7. The poll at a return:
+        // 18 cmp rsp, [r15+64]; 22 ja 25; 24 ret; 25 nop; 26 ret.
+        let poll = [0x49, 0x3b, 0x67, 0x40, 0x77, 1, 0xc3, 0x90, 0xc3];
+        let code = [&BUILD[..], &[0x74, 6], &REMOVE, &REMOVE[..5], &poll].concat();
+        assert_eq!(removed(&code), [11..13, 17..27]);
+        // Code that has no frame removes none.
+        assert_eq!(removed(&[0x90, 0xc3]), []);
     }
 
     #[test]
