@@ -120,8 +120,8 @@ mod ffi {
         fn recorder_active() -> bool;
 
         /// Ends the recording. 0 the VM exits, 1 on request, 2 the VM ends with an error (takes
-        /// at most about two seconds). The others take as long as the disk takes data, and give up
-        /// after a write has lasted for five seconds. May be called repeatedly.
+        /// at most about two seconds). The others take as long as the disk takes data, at most a
+        /// minute, and give up after a write has lasted for five seconds. May be called repeatedly.
         fn recorder_stop(reason: i32) -> i32;
 
         /// Writes what the flight recorder holds to a capture at `path`. The capture contains

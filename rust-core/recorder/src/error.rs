@@ -119,6 +119,17 @@ pub enum Error {
         /// How long a write has lasted.
         seconds: u64,
     },
+    /// The end of the recording takes too long.
+    #[error(
+        "{path}: the file system is slow, and the end of the recording took {seconds} s; what is missing of the \
+         metadata is added when the capture is opened with jportal, the trace is lost"
+    )]
+    SlowEnd {
+        /// The capture.
+        path: PathBuf,
+        /// How long the VM has waited.
+        seconds: u64,
+    },
     /// The ring file could not be created.
     #[error("ring file {path}: {source}; the ring needs {bytes} bytes there, see -XX:JPortalRingSize")]
     Ring {
@@ -176,7 +187,7 @@ impl Error {
             | Self::ForeignUnit { .. }
             | Self::Device(_)
             | Self::Unit(_) => 2,
-            Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } => 3,
+            Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } | Self::SlowEnd { .. } => 3,
             Self::Ring { .. } | Self::RingLost { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,

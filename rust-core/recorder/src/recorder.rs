@@ -599,32 +599,67 @@ impl WaitingWatch {
 }
 
 /// How long the end of a recording may take.
-///
-/// Time is counted in rounds of [`ROUND`], not read from a clock: a process that was stopped
-/// for a minute has not waited for a minute.
 struct EndLimit<'a> {
     session: &'a Session,
-    /// Rounds left; `None`: as long as the disk takes data.
-    rounds: Option<u32>,
-    /// Rounds in which a write has lasted without an end.
-    silent: u32,
+    rounds: Rounds,
     moved: (u64, u64),
+}
+
+/// Rounds of [`ROUND`] in which the end of a recording waits. They are counted, and no clock is
+/// read: a process that was stopped for a minute has not waited for a minute.
+struct Rounds {
+    /// Of the whole wait.
+    left: u32,
+    /// In which a write has lasted without an end; `None`: any number.
+    silent: Option<u32>,
+}
+
+/// Why the end of a recording waits no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// The whole wait is over.
+    All,
+    /// A write lasts too long.
+    Write,
 }
 
 const ROUND: Duration = Duration::from_millis(2);
 /// How long one write to the file system may last at the end of the recording.
 const LONGEST_WRITE: Duration = Duration::from_secs(5);
+/// How long the end of the recording may take on a slow file system.
+const LONGEST_END: Duration = Duration::from_secs(60);
 /// How long the log may take for its last line.
 const LAST_LINE: Duration = Duration::from_millis(500);
 
-impl<'a> EndLimit<'a> {
-    fn new(session: &'a Session, patience: Option<Duration>) -> Self {
-        let rounds = patience.map(|p| (p.as_millis() / ROUND.as_millis()) as u32);
-        Self { session, rounds, silent: 0, moved: (0, 0) }
+impl Rounds {
+    /// `patience`: of an end that does not depend on the file system.
+    fn new(patience: Option<Duration>) -> Self {
+        let of = |time: Duration| (time.as_millis() / ROUND.as_millis()) as u32;
+        let silent = if patience.is_some() { None } else { Some(of(LONGEST_WRITE)) };
+        Self { left: of(patience.unwrap_or(LONGEST_END)), silent }
     }
 
-    /// Waits for a thread. Gives the recording up when the disk takes nothing any more; the thread
-    /// then ends when it can.
+    /// One more round, in which a write went on (`silent`) or not.
+    fn next(&mut self, silent: bool) -> Option<Over> {
+        self.left = self.left.saturating_sub(1);
+        if let Some(rounds) = &mut self.silent {
+            let all = Self::new(None).silent.unwrap_or(0);
+            *rounds = if silent { rounds.saturating_sub(1) } else { all };
+            if *rounds == 0 {
+                return Some(Over::Write);
+            }
+        }
+        (self.left == 0).then_some(Over::All)
+    }
+}
+
+impl<'a> EndLimit<'a> {
+    fn new(session: &'a Session, patience: Option<Duration>) -> Self {
+        Self { session, rounds: Rounds::new(patience), moved: (0, 0) }
+    }
+
+    /// Waits for a thread. Gives the recording up when the disk takes nothing any more, or is too
+    /// slow; the thread then ends when it can.
     fn join(&mut self, thread: JoinHandle<()>) {
         while !thread.is_finished() && self.continues() {
             std::thread::sleep(ROUND);
@@ -636,21 +671,18 @@ impl<'a> EndLimit<'a> {
     }
 
     fn continues(&mut self) -> bool {
-        if let Some(rounds) = &mut self.rounds {
-            *rounds = rounds.saturating_sub(1);
-            return *rounds > 0;
-        }
         let moved = (self.session.written().chunks, self.session.copied.load(Relaxed));
         let writes = self.session.is_writing() || self.session.copying.load(Relaxed) > 0;
-        if std::mem::replace(&mut self.moved, moved) != moved || !writes {
-            self.silent = 0;
-        }
-        self.silent += 1;
-        if u128::from(self.silent) * ROUND.as_millis() < LONGEST_WRITE.as_millis() {
-            return true;
-        }
+        let progress = std::mem::replace(&mut self.moved, moved) != moved;
+        let Some(over) = self.rounds.next(writes && !progress) else { return true };
         let path = self.session.path.clone();
-        self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() });
+        match over {
+            Over::Write => self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() }),
+            Over::All if self.rounds.silent.is_some() => {
+                self.session.fail(&Error::SlowEnd { path, seconds: LONGEST_END.as_secs() });
+            }
+            Over::All => {}
+        }
         false
     }
 }
@@ -745,6 +777,19 @@ mod tests {
 
     /// A VM may end with an error while a dump collects its windows. A later stop still ends the
     /// capture.
+    /// The round in which a wait is over, and why, if every `n`th round makes progress.
+    fn over(mut rounds: Rounds, n: u32) -> (u32, Over) {
+        (1..).find_map(|round| Some((round, rounds.next(round % n != 0)?))).unwrap()
+    }
+
+    #[test]
+    fn the_end_of_a_recording_waits_for_a_limited_time() {
+        // A round takes 2 ms. Nothing moves; something moves each second.
+        assert_eq!(over(Rounds::new(None), u32::MAX), (2_500, Over::Write));
+        assert_eq!(over(Rounds::new(None), 500), (30_000, Over::All));
+        assert_eq!(over(Rounds::new(Some(Duration::from_secs(2))), u32::MAX), (1_000, Over::All));
+    }
+
     #[test]
     fn a_stop_that_may_not_wait_for_a_dump_leaves_the_recording_to_the_next() {
         let dir = tempfile::tempdir().unwrap();
