@@ -140,7 +140,7 @@ fn ranges_of(code: &[u8], entry: u32) -> DepthRanges {
     }
 }
 
-/// The instructions that `fits`, as ranges.
+/// The instructions for which `fits` holds, as ranges.
 fn joined(all: &HashMap<u32, Before>, fits: impl Fn(&Before) -> bool) -> Vec<Range<u32>> {
     let mut ranges: Vec<Range<u32>> =
         all.iter().filter(|(_, before)| fits(before)).map(|(&at, before)| at..at + before.length).collect();

@@ -21,7 +21,6 @@
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalRecording.hpp"
-#include "logging/log.hpp"
 #include "runtime/atomic.hpp"
 #include "runtime/interfaceSupport.inline.hpp"
 #include "utilities/ostream.hpp"
