@@ -4,8 +4,8 @@
 //!
 //! HotSpot finds the caller of compiled code by the size of its frame, wherever in the code control
 //! is. That is wrong inside intrinsics that push registers or take space
-//! (`C2_MacroAssembler::string_indexof`), and where the frame has been removed and only the poll and
-//! the return are left (`C1_MacroAssembler::remove_frame`, `MachEpilogNode::emit`).
+//! (`C2_MacroAssembler::string_indexof`), and where the frame has been removed and only the poll
+//! and the return are left (`C1_MacroAssembler::remove_frame`, `MachEpilogNode::emit`).
 
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ fn frame_size(code: &[u8], entry: u32) -> i64 {
 
 /// The stack before an instruction.
 #[derive(Clone, Copy)]
-struct Before {
+struct DepthBefore {
     /// Of the instruction.
     length: u32,
     /// The most bytes that may be on the stack.
@@ -104,7 +104,7 @@ struct Before {
 /// The ranges of `code`, which is entered at `entry`.
 fn ranges_of(code: &[u8], entry: u32) -> DepthRanges {
     let frame = frame_size(code, entry);
-    let mut all: HashMap<u32, Before> = HashMap::new();
+    let mut all: HashMap<u32, DepthBefore> = HashMap::new();
     let mut open = vec![(entry, 0, false)];
     while let Some((at, depth, built)) = open.pop() {
         let Some(rest) = code.get(at as usize..).filter(|rest| !rest.is_empty()) else { continue };
@@ -117,7 +117,7 @@ fn ranges_of(code: &[u8], entry: u32) -> DepthRanges {
         if instruction.is_invalid() {
             continue;
         }
-        all.insert(at, Before { length: instruction.len() as u32, depth, built });
+        all.insert(at, DepthBefore { length: instruction.len() as u32, depth, built });
         let after = match moves(&instruction) {
             Moves::By(n) => depth + n,
             Moves::Back => frame,
@@ -141,7 +141,7 @@ fn ranges_of(code: &[u8], entry: u32) -> DepthRanges {
 }
 
 /// The instructions for which `fits` holds, as ranges.
-fn joined(all: &HashMap<u32, Before>, fits: impl Fn(&Before) -> bool) -> Vec<Range<u32>> {
+fn joined(all: &HashMap<u32, DepthBefore>, fits: impl Fn(&DepthBefore) -> bool) -> Vec<Range<u32>> {
     let mut ranges: Vec<Range<u32>> =
         all.iter().filter(|(_, before)| fits(before)).map(|(&at, before)| at..at + before.length).collect();
     ranges.sort_unstable_by_key(|range| range.start);

@@ -324,11 +324,18 @@ fn check(name: &str, small: Arguments, modes: &[&str]) {
     check_each(&format!("instrumented {name}"), [(name, small)], modes);
 }
 
-/// Compares these modes on each program. Tries all before the test fails.
+/// Compares these modes on each program. Tries all before the test fails. The variable
+/// `JPORTAL_MODES` selects some of the modes, as `bri,casper`.
 fn check_each<'a>(test: &str, all: impl IntoIterator<Item = (&'a str, Arguments)>, modes: &[&str]) {
     let Some(place) = place::installed(test) else { return };
     let scratch = Scratch::new().unwrap();
     let agents = Agents::build_in(&place, scratch.path().to_owned());
+    let selected = std::env::var("JPORTAL_MODES").unwrap_or_default();
+    let selected: Vec<&str> = selected.split(',').filter(|mode| !mode.is_empty()).collect();
+    for mode in &selected {
+        assert!(all_modes().contains(mode), "JPORTAL_MODES: no mode is named {mode}");
+    }
+    let is_selected = |mode: &str| selected.is_empty() || selected.contains(&mode);
     let mut errors = Vec::new();
     for (name, small) in all {
         let mut program = programs::by_name(name).expect("a program of that name");
@@ -339,7 +346,7 @@ fn check_each<'a>(test: &str, all: impl IntoIterator<Item = (&'a str, Arguments)
             skip::skip(&format!("{test}: {name}"), &missing);
             continue;
         }
-        for mode in modes {
+        for mode in modes.iter().filter(|mode| is_selected(mode)) {
             match compare(&place, &agents, &program, mode) {
                 Ok(equal) => figure(&format!("instrumented\t{name}\t{mode}\tequal {equal}")),
                 Err(error) => errors.push(format!("{name}, {mode}: {error:.4000}")),
@@ -402,44 +409,44 @@ fn kept(result: Result<usize, String>, run: Instrumented) -> Result<usize, Strin
     result.map_err(|error| format!("{error}\nthe capture is in {}", run.recording.keep().display()))
 }
 
-fn all() -> Vec<&'static str> {
+fn all_modes() -> Vec<&'static str> {
     COUNTING.iter().map(|(mode, ..)| *mode).chain(BLOCKS).chain(SITES).collect()
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn calls() {
-    check("calls", None, &all());
+    check("calls", None, &all_modes());
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn h2() {
-    check("h2", Some(&["20"]), &all());
+    check("h2", Some(&["20"]), &all_modes());
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn hsqldb() {
-    check("hsqldb", Some(&["2"]), &all());
+    check("hsqldb", Some(&["2"]), &all_modes());
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn xalan() {
-    check("xalan", None, &all());
+    check("xalan", None, &all_modes());
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn antlr() {
-    check("antlr", Some(&["@grammar", "1", "1"]), &all());
+    check("antlr", Some(&["@grammar", "1", "1"]), &all_modes());
 }
 
 #[test]
 #[ignore = "minutes; scripts/verify-all"]
 fn javac() {
-    check("javac", Some(&["@least", "1"]), &all());
+    check("javac", Some(&["@least", "1"]), &all_modes());
 }
 
 /// Which blocks ran, and how methods began and ended: so the frames of the application are the same

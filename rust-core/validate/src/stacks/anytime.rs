@@ -212,7 +212,8 @@ impl<'a> AnytimeJudge<'a> {
                 // `safe_for_sender` finds the caller by the size of the frame. It gives up before
                 // the frame is complete, but asks for the offset only. C1's OSR entry comes after
                 // the normal one, and has no frame yet. Intrinsics push registers
-                // (`C2_MacroAssembler::string_indexof`). The poll at a return comes after the frame.
+                // (`C2_MacroAssembler::string_indexof`). The poll at a return comes when the frame
+                // has been removed.
                 let lies_in = |ranges: &[Range<u32>]| ranges.iter().any(|range| range.contains(&offset));
                 let depths = self.depths.get(&code);
                 let detail = if returns || depths.is_some_and(|d| lies_in(&d.removed)) {

@@ -70,8 +70,9 @@ void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t me
   JPortalBridge::dump_slow_call(path, reason, tid, method, began, ended);
 }
 
-// report_java_out_of_memory() calls this hook once per VM, as it dumps the heap once. The caller may
-// hold the lock of Shenandoah's heap (ShenandoahHeapRegion::do_commit), for which a safepoint waits.
+// report_java_out_of_memory() calls this hook once per VM, as it dumps the heap once. The caller
+// may hold the lock of Shenandoah's heap (ShenandoahHeapRegion::do_commit), for which a safepoint
+// waits.
 void JPortalHooks::java_out_of_memory() {
   JPortalFlight::request_dump("OutOfMemoryError");
 }
