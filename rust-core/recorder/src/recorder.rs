@@ -610,8 +610,10 @@ struct EndLimit<'a> {
 struct Rounds {
     /// Of the whole wait.
     left: u32,
-    /// In which a write has lasted without an end; `None`: any number.
-    silent: Option<u32>,
+    /// The last ones, in which a write has lasted without an end.
+    silent: u32,
+    /// The wait depends on the file system: a write that lasts too long ends it.
+    for_writes: bool,
 }
 
 /// Why the end of a recording waits no longer.
@@ -634,23 +636,23 @@ const LAST_LINE: Duration = Duration::from_millis(500);
 impl Rounds {
     /// `patience`: of an end that does not depend on the file system.
     fn new(patience: Option<Duration>) -> Self {
-        let of = |time: Duration| (time.as_millis() / ROUND.as_millis()) as u32;
-        let silent = if patience.is_some() { None } else { Some(of(LONGEST_WRITE)) };
-        Self { left: of(patience.unwrap_or(LONGEST_END)), silent }
+        let left = rounds_of(patience.unwrap_or(LONGEST_END));
+        Self { left, silent: 0, for_writes: patience.is_none() }
     }
 
-    /// One more round, in which a write went on (`silent`) or not.
+    /// One more round. `silent`: a write lasts, and the file system has taken nothing.
     fn next(&mut self, silent: bool) -> Option<Over> {
         self.left = self.left.saturating_sub(1);
-        if let Some(rounds) = &mut self.silent {
-            let all = Self::new(None).silent.unwrap_or(0);
-            *rounds = if silent { rounds.saturating_sub(1) } else { all };
-            if *rounds == 0 {
-                return Some(Over::Write);
-            }
+        self.silent = if silent { self.silent + 1 } else { 0 };
+        if self.for_writes && self.silent >= rounds_of(LONGEST_WRITE) {
+            return Some(Over::Write);
         }
         (self.left == 0).then_some(Over::All)
     }
+}
+
+const fn rounds_of(time: Duration) -> u32 {
+    (time.as_millis() / ROUND.as_millis()) as u32
 }
 
 impl<'a> EndLimit<'a> {
@@ -678,7 +680,7 @@ impl<'a> EndLimit<'a> {
         let path = self.session.path.clone();
         match over {
             Over::Write => self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() }),
-            Over::All if self.rounds.silent.is_some() => {
+            Over::All if self.rounds.for_writes => {
                 self.session.fail(&Error::SlowEnd { path, seconds: LONGEST_END.as_secs() });
             }
             Over::All => {}
@@ -775,8 +777,6 @@ mod tests {
     use crate::config::Source;
     use jportal_capture::CaptureReader;
 
-    /// A VM may end with an error while a dump collects its windows. A later stop still ends the
-    /// capture.
     /// The round in which a wait is over, and why, if every `n`th round makes progress.
     fn over(mut rounds: Rounds, n: u32) -> (u32, Over) {
         (1..).find_map(|round| Some((round, rounds.next(round % n != 0)?))).unwrap()
@@ -790,6 +790,8 @@ mod tests {
         assert_eq!(over(Rounds::new(Some(Duration::from_secs(2))), u32::MAX), (1_000, Over::All));
     }
 
+    /// A VM may end with an error while a dump collects its windows. A later stop still ends the
+    /// capture.
     #[test]
     fn a_stop_that_may_not_wait_for_a_dump_leaves_the_recording_to_the_next() {
         let dir = tempfile::tempdir().unwrap();

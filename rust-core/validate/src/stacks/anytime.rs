@@ -213,7 +213,7 @@ impl<'a> AnytimeJudge<'a> {
                 // the frame is complete, but asks for the offset only. C1's OSR entry comes after
                 // the normal one, and has no frame yet. Intrinsics push registers
                 // (`C2_MacroAssembler::string_indexof`). The poll at a return comes when the frame
-                // has been removed.
+                // has been removed. `depths` lacks code that only handlers and switches reach.
                 let lies_in = |ranges: &[Range<u32>]| ranges.iter().any(|range| range.contains(&offset));
                 let depths = self.depths.get(&code);
                 let detail = if returns || depths.is_some_and(|d| lies_in(&d.removed)) {

@@ -46,11 +46,11 @@ class nmethod;
 // While JPortalRecording::is_on() is false, a hook commits no record. It keeps what a later
 // recording needs (jportalKept.hpp) and returns.
 //
-// A hook may wait until the ring has room for its record, because a full ring drops no metadata.
-// A hook takes no HotSpot lock except those named below, reaches no safepoint, makes no thread
-// state transition and allocates on the C heap only. Hooks are therefore called with any VM lock
-// held, at safepoints, and by threads that are not JavaThreads. One hook is an exception:
-// interpreter_entry_for() may allocate in the code cache.
+// A hook waits for no disk: a full ring ends the recording. A hook takes no HotSpot lock except
+// those named below, reaches no safepoint, makes no thread state transition and allocates on the C
+// heap only. Hooks are therefore called with any VM lock held, at safepoints, and by threads that
+// are not JavaThreads. One hook is an exception: interpreter_entry_for() may allocate in the code
+// cache.
 class JPortalHooks : AllStatic {
  public:
   // --- Start and end of the VM

@@ -60,7 +60,7 @@ class JPortalBridge {
   static int32_t set_code_cache(uint64_t low, uint64_t high);
   // Reports that the calling thread has started. Takes no VM lock.
   static void thread_started();
-  // Commits a record. Waits for room in the ring, but takes no VM lock and reaches no safepoint.
+  // Commits a record. Waits for no disk, takes no VM lock and reaches no safepoint.
   // Must not be called from a signal handler. Returns false if nothing is being recorded.
   static bool write(uint16_t kind, const uint8_t* body, size_t length);
   // Whether the recorder accepts records. False after stop() or a failure.
