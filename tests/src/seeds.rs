@@ -191,12 +191,15 @@ fn ring(corpus: &mut Corpus, sample: &Path, complete: &[u8]) -> Result<()> {
     put(0, &ring_file::MAGIC);
     put(8, &ring_file::VERSION.to_le_bytes());
     put(ring_file::SIZE, &size.to_le_bytes());
+    put(ring_file::OVERFLOW_SIZE, &size.to_le_bytes());
     for at in [ring_file::HEAD, ring_file::BOUNDARY] {
         put(at, &(end + FRAME.len() as u64).to_le_bytes());
     }
     put(ring_file::TAIL, &end.to_le_bytes());
-    let mut bytes = vec![0; size as usize];
-    (end..).zip(FRAME).for_each(|(at, byte)| bytes[(at % size) as usize] = *byte);
+    // The record is in the overflow, which follows the ring.
+    put(ring_file::OVERFLOW_FROM, &end.to_le_bytes());
+    let mut bytes = vec![0; 2 * size as usize];
+    (end..).zip(FRAME).for_each(|(at, byte)| bytes[(size + at % size) as usize] = *byte);
     let ring = [&page[..], &bytes].concat();
     let whole = fs::read(sample)?;
     // The end chunk is the last one; the writer that reopens the capture refuses one that has it.

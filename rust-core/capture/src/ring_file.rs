@@ -30,23 +30,27 @@
 //! | 12     | `u32`  | state: [`states`]                                                   |
 //! | 16     | `u64`  | size of the ring in bytes, a power of two                           |
 //! | 24     | `u32`  | process id of the VM                                                |
+//! | 32     | `u64`  | size of the overflow, a power of two; 0 in version 1                |
 //! | 64     | `u64`  | head: position after the last byte that a producer published        |
 //! | 72     | `u64`  | boundary: position after the last whole record                      |
+//! | 80     | `u64`  | where the overflow begins, [`NOWHERE`]: not in use; since version 2 |
 //! | 96     | `u64`  | device of the capture                                               |
 //! | 104    | `u64`  | inode of the capture                                                |
 //! | 128    | `u64`  | tail: position after the last byte that is in the capture           |
 //! | 4096   |        | the ring: byte `p` of the metadata stream is at `4096 + p % size`   |
+//! | 4096 + size | | the overflow: where it begins and after that, byte `p` is at `4096 + size + p % overflow size` |
 //!
 //! Positions count bytes of the metadata stream from its start, like the capture's own metadata
 //! offsets. A producer writes its bytes, then stores `head` (release); the consumer stores
 //! `tail` (release) after `write(2)` of the capture has returned. In rings of versions before 2.3,
 //! a record longer than the ring passed in pieces: `head` advanced within the record, `boundary`
-//! only at its end. Only the bytes from `tail` to `head` need to have memory; the rest of the file
-//! may be a hole. The VM holds an exclusive `flock` on the file while it lives.
+//! only at its end. In the overflow, only the bytes from `tail` to `head` need to have memory; the
+//! rest may be a hole. The VM holds an exclusive `flock` on the file while it lives.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -60,18 +64,24 @@ use jportal_units::Tsc;
 
 /// First bytes of a ring file.
 pub const MAGIC: [u8; 8] = *b"JPRING1\0";
-/// Version of the layout.
-pub const VERSION: u32 = 1;
+/// Version of the layout. Version 1 had no overflow.
+pub const VERSION: u32 = 2;
 /// Offset of the state word.
 pub const STATE: usize = 12;
 /// Offset of the size.
 pub const SIZE: usize = 16;
 /// Offset of the process id.
 pub const PID: usize = 24;
+/// Offset of the overflow's size.
+pub const OVERFLOW_SIZE: usize = 32;
 /// Offset of the head.
 pub const HEAD: usize = 64;
 /// Offset of the boundary.
 pub const BOUNDARY: usize = 72;
+/// Offset of the position where the overflow begins.
+pub const OVERFLOW_FROM: usize = 80;
+/// The overflow is not in use.
+pub const NOWHERE: u64 = u64::MAX;
 /// Offset of the capture's device.
 pub const DEVICE: usize = 96;
 /// Offset of the capture's inode.
@@ -272,6 +282,9 @@ fn complete(mut writer: CaptureWriter, image: &Image<'_>) -> Result<Recovery, Er
 struct Image<'a> {
     file: &'a File,
     size: u64,
+    overflow_size: u64,
+    /// Where the overflow begins, or [`NOWHERE`].
+    overflow_from: u64,
     tail: u64,
     boundary: u64,
     /// Device and inode of the capture; 0: not known.
@@ -287,34 +300,52 @@ impl<'a> Image<'a> {
         if page[..8] != MAGIC {
             return Err(bad("the magic is another"));
         }
-        if u32_at(&page, 8) != VERSION {
-            return Err(bad("another version of the layout"));
-        }
+        let (overflow_size, overflow_from) = match u32_at(&page, 8) {
+            1 => (0, NOWHERE),
+            VERSION => (u64_at(&page, OVERFLOW_SIZE), u64_at(&page, OVERFLOW_FROM)),
+            _ => return Err(bad("another version of the layout")),
+        };
         let (size, head) = (u64_at(&page, SIZE), u64_at(&page, HEAD));
         let (tail, boundary) = (u64_at(&page, TAIL), u64_at(&page, BOUNDARY));
         let len = file.metadata().map_err(|source| Error::Open { path: path.to_owned(), source })?.len();
-        if !size.is_power_of_two() || size > len.saturating_sub(BYTES as u64).min(LARGEST) {
+        let is_size = |bytes: u64| bytes.is_power_of_two() && bytes <= LARGEST;
+        let fits = |both| both <= len.saturating_sub(BYTES as u64);
+        if !is_size(size) || !(overflow_size == 0 || is_size(overflow_size)) || !fits(size + overflow_size) {
             return Err(bad("its size is not that of the file"));
         }
-        if boundary > head || tail > head || head - tail > size {
+        let proper = head.min(overflow_from).saturating_sub(tail);
+        let over = head.saturating_sub(tail.max(overflow_from));
+        let is_past = overflow_from != NOWHERE && overflow_from > head;
+        if boundary > head || tail > head || proper > size || over > overflow_size || is_past {
             return Err(bad("its positions contradict each other"));
         }
         let capture = (u64_at(&page, DEVICE), u64_at(&page, INODE));
         let crashed = u32_at(&page, STATE) == states::CRASHED;
-        Ok(Self { file, size, tail, boundary, capture, crashed })
+        Ok(Self { file, size, overflow_size, overflow_from, tail, boundary, capture, crashed })
     }
 
     /// The stream's bytes from `from` (not before the tail) to the end of the last whole
     /// record.
     fn bytes(&self, from: u64) -> Result<Vec<u8>, Error> {
-        let at = from % self.size;
-        let len = self.boundary.saturating_sub(from).min(self.size);
-        let mut all = vec![0; len as usize];
-        let (first, second) = all.split_at_mut(len.min(self.size - at) as usize);
-        for (bytes, place) in [(first, BYTES as u64 + at), (second, BYTES as u64)] {
-            reader::read_at(self.file, bytes, place)?;
-        }
+        let mut all = Vec::new();
+        let middle = self.overflow_from.clamp(from, self.boundary.max(from));
+        self.append(&mut all, from..middle, BYTES as u64, self.size)?;
+        self.append(&mut all, middle..self.boundary, BYTES as u64 + self.size, self.overflow_size)?;
         Ok(all)
+    }
+
+    /// Appends the bytes at `positions` of the ring with `size` bytes at `start` of the file.
+    fn append(&self, to: &mut Vec<u8>, positions: Range<u64>, start: u64, size: u64) -> Result<(), Error> {
+        let mut at = positions.start;
+        while at < positions.end {
+            let place = at % size;
+            let end = positions.end.min(at + (size - place));
+            let before = to.len();
+            to.resize(before + (end - at) as usize, 0);
+            reader::read_at(self.file, &mut to[before..], start + place)?;
+            at = end;
+        }
+        Ok(())
     }
 }
 

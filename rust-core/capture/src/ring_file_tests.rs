@@ -35,13 +35,30 @@ impl Case {
     fn ring(&self, stream: &[u8], size: usize, tail: u64, boundary: u64, head: u64, state: u32) {
         let mut file = vec![0; BYTES + size];
         file[..8].copy_from_slice(&MAGIC);
-        file[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        file[8..12].copy_from_slice(&1u32.to_le_bytes());
         file[STATE..STATE + 4].copy_from_slice(&state.to_le_bytes());
         for (at, value) in [(SIZE, size as u64), (HEAD, head), (BOUNDARY, boundary), (TAIL, tail)] {
             file[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
         for p in (head as usize).saturating_sub(size)..head as usize {
             file[BYTES + p % size] = stream[p];
+        }
+        std::fs::write(path_of(&self.capture), file).unwrap();
+    }
+
+    /// A ring of 128 bytes, whose overflow of 512 bytes begins at `from`.
+    fn overflowing(&self, stream: &[u8], tail: u64, from: u64, head: u64) {
+        let mut file = vec![0; BYTES + 128 + 512];
+        file[..8].copy_from_slice(&MAGIC);
+        file[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let sizes = [(SIZE, 128), (OVERFLOW_SIZE, 512)];
+        let positions = [(HEAD, head), (BOUNDARY, head), (TAIL, tail), (OVERFLOW_FROM, from)];
+        for (at, value) in sizes.into_iter().chain(positions) {
+            file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        for p in tail..head {
+            let place = if p < from { p % 128 } else { 128 + p % 512 };
+            file[BYTES + place as usize] = stream[p as usize];
         }
         std::fs::write(path_of(&self.capture), file).unwrap();
     }
@@ -65,6 +82,27 @@ fn committed_records_are_found_again() {
         assert_eq!(case.methods(), (0..40).collect::<Vec<_>>());
         assert!(!path_of(&case.capture).exists());
         assert_eq!(recover(&case.capture).unwrap(), Recovery::NotNeeded);
+    }
+}
+
+#[test]
+fn records_in_the_overflow_are_found_again() {
+    let s = stream(40);
+    for (tail, from, head) in [(600, 720, 960), (700, 700, 960), (600, 720, 720), (720, 480, 960)] {
+        for written in (tail..=head).step_by(11) {
+            let case = Case::new(&s, written as usize);
+            case.overflowing(&s, tail, from, head);
+            let bytes = head - written;
+            let records = head / 24;
+            assert_eq!(recover(&case.capture).unwrap(), Recovery::Done { bytes, crashed: false });
+            assert_eq!(case.methods(), (0..records).collect::<Vec<_>>(), "{tail} {from} {head} {written}");
+        }
+    }
+    // More than the ring or its overflow holds, and one that begins after the head.
+    for (tail, from, head) in [(580, 720, 960), (0, 120, 960), (720, 800, 768)] {
+        let case = Case::new(&s, tail as usize);
+        case.overflowing(&s, tail, from, head);
+        assert!(matches!(recover(&case.capture), Err(Error::Ring { .. })), "{tail} {from} {head}");
     }
 }
 

@@ -141,6 +141,7 @@ fn killed(folder: &Folder, name: &str, ring: &Path) -> PathBuf {
         (ring_file::BOUNDARY, stream.len() as u64),
         (ring_file::DEVICE, device),
         (ring_file::INODE, inode),
+        (ring_file::OVERFLOW_FROM, ring_file::NOWHERE),
     ] {
         image[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }

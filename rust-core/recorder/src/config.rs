@@ -72,8 +72,8 @@ pub struct RecordingConfig {
     pub path: PathBuf,
     /// Where PT comes from.
     pub source: Source,
-    /// Bytes of the export ring that have memory from the start, 0 for the default; rounded up to a
-    /// power of two. The ring can hold more ([`crate::CAPACITY`]).
+    /// Bytes of the export ring, 0 for the default; rounded up to a power of two. Its overflow can
+    /// hold more ([`crate::CAPACITY`]).
     pub ring_bytes: u64,
     /// The private folder for the ring's file; `None`: that of the user in `/dev/shm`.
     pub ring_folder: Option<PathBuf>,

@@ -710,7 +710,7 @@ fn open_ring(config: &RecordingConfig) -> Result<Ring, Error> {
     let size = config.ring_size()?;
     let folder = config.ring_folder.clone().map_or_else(|| ring_file::make_folder(sys::user()), Ok);
     let why = match folder {
-        Ok(folder) => match Ring::create(&folder, size, CAPACITY.max(size)) {
+        Ok(folder) => match Ring::create(&folder, size, CAPACITY) {
             Ok(ring) => return Ok(ring),
             Err(e) => e.to_string(),
         },
@@ -718,7 +718,7 @@ fn open_ring(config: &RecordingConfig) -> Result<Ring, Error> {
     };
     let text = format!("{why}. If the VM is killed, the last records of metadata are lost");
     config.log.line(Level::Warning, &text);
-    Ring::anonymous(size, ANONYMOUS_CAPACITY.max(size))
+    Ring::anonymous(size, ANONYMOUS_CAPACITY)
 }
 
 pub(crate) fn spawn<T: Send + 'static>(

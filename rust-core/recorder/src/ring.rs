@@ -6,11 +6,12 @@
 //! take turns under a lock of the recorder's own, so that commit order, stream order and TSC
 //! order are the same. The holder of the lock waits for nothing: producers hold locks of the VM.
 //!
-//! The ring is large ([`CAPACITY`]) but has little memory: the part that holds records, and
-//! what the consumer keeps ready ahead of it. So metadata that the disk does not take in time
-//! waits here. When the ring is full, it closes, and [`Ring::overrun`] says why. No limit of time
-//! is involved, so a process that was stopped for an hour loses nothing. Layout and recovery are
-//! described in [`jportal_capture::ring_file`].
+//! The ring proper is small and keeps its memory: producers write the same pages again and again.
+//! Metadata that the disk does not take in time goes to the overflow, a second ring that is large
+//! ([`CAPACITY`]) and has memory only where it holds records and a little ahead. All records go
+//! there until it is empty. When it is full, the ring closes, and [`Ring::overrun`] says why. No
+//! limit of time is involved, so a process that was stopped for an hour loses nothing. Layout and
+//! recovery are described in [`jportal_capture::ring_file`].
 
 use crate::Error;
 use crate::sys::{self, rdtsc};
@@ -27,11 +28,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many bytes of records may wait for the disk.
+/// How many bytes of records may wait for the disk in the overflow.
 pub const CAPACITY: u64 = 64 << 20;
 /// The same, where the ring is in anonymous memory, which is not given back.
 pub const ANONYMOUS_CAPACITY: u64 = 16 << 20;
-/// Memory is taken and given back in blocks of this size.
+/// The overflow takes and gives back memory in blocks of this size.
 const BLOCK: u64 = 64 << 10;
 /// How many rings of killed VMs are kept for their captures.
 const DEAD_RINGS: usize = 8;
@@ -50,15 +51,13 @@ pub enum Overrun {
 pub struct Ring {
     page: Block,
     bytes: Block,
-    /// How many bytes have memory ahead of the head. In the layout and here, the ring's size is
-    /// its capacity.
-    ready: u64,
+    overflow: Block,
     path: Option<PathBuf>,
     /// Position after the last byte written; published as the head word.
     producers: Mutex<u64>,
-    /// Position until which the ring has memory.
+    /// Position until which the overflow has memory.
     allocated: AtomicU64,
-    /// Position until which the consumer has given memory back.
+    /// Position until which the consumer has given memory of the overflow back.
     returned: AtomicU64,
     consumer: OnceLock<Thread>,
     /// The consumer has been woken and has not read since.
@@ -75,24 +74,24 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Creates a ring in a new file in `folder`, a private one ([`layout::make_folder`]). It can
-    /// hold `capacity` bytes and has memory for `ready` bytes ahead. Both are powers of two.
+    /// Creates a ring of `size` bytes in a new file in `folder`, a private one
+    /// ([`layout::make_folder`]), with an overflow of `capacity` bytes. Both are powers of two.
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn create(folder: &Path, ready: u64, capacity: u64) -> Result<Self, Error> {
+    pub fn create(folder: &Path, size: u64, capacity: u64) -> Result<Self, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let path = folder.join(format!("{}{}-{now:x}", layout::PREFIX, std::process::id()));
-        let bytes = layout::BYTES as u64 + capacity;
-        let refused = |source| Error::Ring { path: path.clone(), bytes: ready, source };
+        let bytes = layout::BYTES as u64 + size + capacity;
+        let refused = |source| Error::Ring { path: path.clone(), bytes: size, source };
         layout::remove_oldest(folder, DEAD_RINGS);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(refused)?;
         let made = file.try_lock().map_err(io::Error::from).and_then(|()| file.set_len(bytes));
         // A write to a mapped page for which there is no memory raises SIGBUS.
-        let made = made.and_then(|()| sys::allocate(&file, 0, layout::BYTES as u64 + ready.min(capacity)));
+        let made = made.and_then(|()| sys::allocate(&file, 0, layout::BYTES as u64 + size));
         let map = made.map_err(refused).and_then(|()| Ok(Block::map(&file, 0, bytes as usize, &path)?));
-        let ring = map.and_then(|all| Self::on(&all, ready, capacity, Some(path.clone()), Some(file)));
+        let ring = map.and_then(|all| Self::on(&all, size, capacity, Some(path.clone()), Some(file)));
         ring.inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 
@@ -100,16 +99,16 @@ impl Ring {
     ///
     /// # Errors
     /// Without memory.
-    pub fn anonymous(ready: u64, capacity: u64) -> Result<Self, Error> {
-        let bytes = layout::BYTES as u64 + capacity;
+    pub fn anonymous(size: u64, capacity: u64) -> Result<Self, Error> {
+        let bytes = layout::BYTES as u64 + size + capacity;
         let path = PathBuf::from("anonymous memory");
         let all = Block::anonymous(bytes as usize).map_err(|source| Error::Ring { path, bytes, source })?;
-        Self::on(&all, ready, capacity, None, None)
+        Self::on(&all, size, capacity, None, None)
     }
 
     fn on(
         all: &Block,
-        ready: u64,
+        size: u64,
         capacity: u64,
         path: Option<PathBuf>,
         file: Option<File>,
@@ -117,17 +116,17 @@ impl Ring {
         let part = |at, len| {
             all.part(at, len).ok_or_else(|| Error::Ring {
                 path: path.clone().unwrap_or_default(),
-                bytes: layout::BYTES as u64 + capacity,
+                bytes: all.len() as u64,
                 source: io::ErrorKind::InvalidInput.into(),
             })
         };
         let ring = Self {
             page: part(0, layout::BYTES)?,
-            bytes: part(layout::BYTES, capacity as usize)?,
-            ready,
+            bytes: part(layout::BYTES, size as usize)?,
+            overflow: part(layout::BYTES + size as usize, capacity as usize)?,
             path,
             producers: Mutex::new(0),
-            allocated: AtomicU64::new(if file.is_some() { ready.min(capacity) } else { u64::MAX }),
+            allocated: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             consumer: OnceLock::new(),
             nudged: AtomicBool::new(false),
@@ -138,7 +137,9 @@ impl Ring {
             lost: AtomicBool::new(false),
             file,
         };
-        ring.page.u64_at(layout::SIZE).store(capacity, Relaxed);
+        ring.word(layout::SIZE).store(size, Relaxed);
+        ring.word(layout::OVERFLOW_SIZE).store(capacity, Relaxed);
+        ring.word(layout::OVERFLOW_FROM).store(layout::NOWHERE, Relaxed);
         ring.page.u32_at(layout::PID).store(std::process::id(), Relaxed);
         ring.page.write(8, &layout::VERSION.to_le_bytes());
         ring.page.write(0, &layout::MAGIC);
@@ -158,6 +159,10 @@ impl Ring {
 
     fn size(&self) -> u64 {
         self.bytes.len() as u64
+    }
+    /// Position from which on the bytes are in the overflow, or [`layout::NOWHERE`].
+    fn overflow_from(&self) -> u64 {
+        self.word(layout::OVERFLOW_FROM).load(Relaxed)
     }
     fn word(&self, at: usize) -> &AtomicU64 {
         self.page.u64_at(at)
@@ -214,8 +219,7 @@ impl Ring {
         self.word(layout::BOUNDARY).load(Acquire)
     }
 
-    /// How often more records came to wait for the disk than fit into the part that has memory
-    /// from the start.
+    /// How often more records came to wait for the disk than the ring proper can hold.
     pub fn waits(&self) -> u64 {
         self.waits.load(Relaxed)
     }
@@ -242,11 +246,14 @@ impl Ring {
         if self.lost.load(Acquire) {
             return false;
         }
-        if let Err(why) = self.make_room(tail, end) {
-            let _ = self.overrun.set(why);
-            self.close_now();
-            return false;
-        }
+        let from = match self.make_room(tail, *head, end) {
+            Ok(from) => from,
+            Err(why) => {
+                let _ = self.overrun.set(why);
+                self.close_now();
+                return false;
+            }
+        };
         let mut frame = [0; FRAME_HEADER];
         frame[0..4].copy_from_slice(&len.to_le_bytes());
         frame[4..6].copy_from_slice(&kind.to_le_bytes());
@@ -254,16 +261,14 @@ impl Ring {
         let tsc = rdtsc().max(self.last.load(Relaxed));
         self.last.store(tsc, Relaxed);
         frame[8..16].copy_from_slice(&tsc.to_le_bytes());
-        self.put(*head, &frame);
-        self.put(*head + FRAME_HEADER as u64, body);
-        if *head - tail <= self.ready && end - tail > self.ready {
-            self.waits.fetch_add(1, Relaxed);
-        }
+        let place = if from == layout::NOWHERE { &self.bytes } else { &self.overflow };
+        put(place, *head, &frame);
+        put(place, *head + FRAME_HEADER as u64, body);
         *head = end;
         self.word(layout::HEAD).store(end, Release);
         self.word(layout::BOUNDARY).store(end, Release);
         self.records.fetch_add(1, Relaxed);
-        if end - tail >= self.ready / 4 {
+        if end.saturating_sub(tail) >= self.size() / 4 {
             self.nudge();
         }
         true
@@ -275,40 +280,50 @@ impl Ring {
         self.producers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes sure that the bytes up to the position `end` may be written. The block of the tail
-    /// does not count as free: its memory will be given back.
-    fn make_room(&self, tail: u64, end: u64) -> Result<(), Overrun> {
-        if end > tail / BLOCK * BLOCK + self.size() {
+    /// Makes sure that the bytes from the position `head`, the current one, to `end` may be
+    /// written. Returns where the overflow begins.
+    fn make_room(&self, tail: u64, head: u64, end: u64) -> Result<u64, Overrun> {
+        let begun = self.overflow_from();
+        let begins = begun == layout::NOWHERE;
+        if begins && end.saturating_sub(tail) <= self.size() {
+            return Ok(begun);
+        }
+        let from = if begins { head } else { begun };
+        // The block of the tail does not count as free: its memory will be given back.
+        if end > tail.max(from) / BLOCK * BLOCK + self.overflow.len() as u64 {
             return Err(Overrun::Full);
         }
-        self.allocate(end).map_err(|_| Overrun::NoMemory)
+        if begins {
+            self.allocated.store(from, Relaxed);
+            self.returned.store(from / BLOCK * BLOCK, Relaxed);
+        }
+        self.allocate(end).map_err(|_| Overrun::NoMemory)?;
+        if begins {
+            // Before the head is published: then the consumer reads there.
+            self.word(layout::OVERFLOW_FROM).store(from, Release);
+            self.waits.fetch_add(1, Relaxed);
+        }
+        Ok(from)
     }
 
-    /// Gives the ring memory until the position `end`, and to the end of that block.
+    /// Gives the overflow memory until the position `end`, and to the end of that block.
     fn allocate(&self, end: u64) -> io::Result<()> {
         let from = self.allocated.load(Acquire);
         let (Some(file), true) = (&self.file, end > from) else { return Ok(()) };
-        let to = end.next_multiple_of(BLOCK.min(self.size()));
+        let to = end.next_multiple_of(BLOCK);
         self.ranges(from, to, |at, len| sys::allocate(file, at, len))?;
         self.allocated.fetch_max(to, Release);
         Ok(())
     }
 
-    /// Calls `f` with offset and length in the file of the bytes between two positions.
+    /// Calls `f` with offset and length in the file of the overflow's bytes between two positions.
     fn ranges(&self, from: u64, to: u64, f: impl Fn(u64, u64) -> io::Result<()>) -> io::Result<()> {
-        let place = from & (self.size() - 1);
-        let len = (to - from).min(self.size());
-        let first = len.min(self.size() - place);
-        f(layout::BYTES as u64 + place, first)?;
-        if len > first { f(layout::BYTES as u64, len - first) } else { Ok(()) }
-    }
-
-    /// Writes bytes at a position.
-    fn put(&self, position: u64, bytes: &[u8]) {
-        let place = (position & (self.size() - 1)) as usize;
-        let (now, later) = bytes.split_at(bytes.len().min(self.bytes.len() - place));
-        self.bytes.write(place, now);
-        self.bytes.write(0, later);
+        let (size, start) = (self.overflow.len() as u64, layout::BYTES as u64 + self.size());
+        let place = from & (size - 1);
+        let len = (to - from).min(size);
+        let first = len.min(size - place);
+        f(start + place, first)?;
+        if len > first { f(start, len - first) } else { Ok(()) }
     }
 
     fn nudge(&self) {
@@ -380,13 +395,14 @@ impl Ring {
     pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> Result<usize, Error> {
         self.nudged.store(false, Relaxed);
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
-        // In a ring that is lost, the two may contradict each other.
-        let n = (head.wrapping_sub(tail) as usize).min(limit).min(self.bytes.len());
-        let place = (tail & (self.size() - 1)) as usize;
-        let first = n.min(self.bytes.len() - place);
-        self.bytes.read(place, first, to)?;
-        self.bytes.read(0, n - first, to)?;
-        Ok(n)
+        let from = self.overflow_from();
+        // In a ring that is lost, the words may contradict each other.
+        let n = (head.wrapping_sub(tail) as usize).min(limit);
+        let proper = (from.saturating_sub(tail) as usize).min(n).min(self.bytes.len());
+        let over = (n - proper).min(self.overflow.len());
+        take(&self.bytes, tail, proper, to)?;
+        take(&self.overflow, tail.wrapping_add(proper as u64), over, to)?;
+        Ok(proper + over)
     }
 
     /// Frees the `n` oldest bytes, which are in the capture. For the consumer only.
@@ -396,15 +412,55 @@ impl Ring {
         }
         let tail = self.word(layout::TAIL);
         let new = tail.load(Relaxed) + n as u64;
-        let (from, to) = (self.returned.load(Relaxed), new / BLOCK * BLOCK);
-        if let Some(file) = self.file.as_ref().filter(|_| to > from) {
+        let from = self.overflow_from();
+        if new < from {
+            return tail.store(new, Release);
+        }
+        let (returned, to) = (self.returned.load(Relaxed), new / BLOCK * BLOCK);
+        if let Some(file) = self.file.as_ref().filter(|_| to > returned) {
             // Before the tail is published: then a producer may write there.
-            let _ = self.ranges(from, to, |at, len| sys::give_back(file, at, len));
+            let _ = self.ranges(returned, to, |at, len| sys::give_back(file, at, len));
             self.returned.store(to, Relaxed);
         }
         tail.store(new, Release);
+        if self.end_overflow(new) {
+            return;
+        }
         // Producers find memory ahead of them. If there is none, the one that needs it says so.
-        let ahead = (self.word(layout::HEAD).load(Acquire) + self.ready).min(to + self.size());
+        let head = self.word(layout::HEAD).load(Acquire);
+        let ahead = (head + self.size()).min(to + self.overflow.len() as u64);
         let _ = self.allocate(ahead / BLOCK * BLOCK);
     }
+
+    /// Ends the overflow if it is empty, and no producer is writing. Returns whether it has ended.
+    fn end_overflow(&self, tail: u64) -> bool {
+        let Ok(head) = self.producers.try_lock() else { return false };
+        if *head != tail {
+            return false;
+        }
+        self.word(layout::OVERFLOW_FROM).store(layout::NOWHERE, Release);
+        // Under the lock: the next overflow may begin at once.
+        let (from, to) = (self.returned.load(Relaxed), self.allocated.load(Relaxed));
+        if let Some(file) = self.file.as_ref().filter(|_| to > from) {
+            let _ = self.ranges(from, to, |at, len| sys::give_back(file, at, len));
+        }
+        true
+    }
+}
+
+/// Writes bytes at a position of a ring.
+fn put(ring: &Block, position: u64, bytes: &[u8]) {
+    let place = (position & (ring.len() as u64 - 1)) as usize;
+    let (now, later) = bytes.split_at(bytes.len().min(ring.len() - place));
+    ring.write(place, now);
+    ring.write(0, later);
+}
+
+/// Appends the `n` bytes of a ring from a position on, not more than it has, to `to`.
+fn take(ring: &Block, position: u64, n: usize, to: &mut Vec<u8>) -> Result<(), Error> {
+    let place = (position & (ring.len() as u64 - 1)) as usize;
+    let first = n.min(ring.len() - place);
+    ring.read(place, first, to)?;
+    ring.read(0, n - first, to)?;
+    Ok(())
 }
