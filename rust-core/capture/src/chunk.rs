@@ -10,9 +10,9 @@ pub use crate::lists::index_chunk;
 /// First bytes of every capture.
 pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
 /// Major version of the format. A reader refuses a file with a higher one.
-pub const VERSION_MAJOR: u16 = 2;
+pub const VERSION_MAJOR: u16 = 3;
 /// Minor version of the format. Raised for additions that older readers may skip.
-pub const VERSION_MINOR: u16 = 5;
+pub const VERSION_MINOR: u16 = 0;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
 /// Length of a chunk head.

@@ -381,7 +381,7 @@ schema! {
             /// Method descriptor.
             signature: Str,
         }
-        /// Entry of the constant pool that a field access, `new`, `anewarray`, `multianewarray`,
+        /// Entry of a method's own constant pool that a field access, `new`, `anewarray`, `multianewarray`,
         /// `checkcast`, `instanceof` or `ldc` refers to.
         PoolConstant {
             /// Its index, as it is in the operands of the bytecodes.
@@ -395,6 +395,28 @@ schema! {
             name: Str,
             /// Descriptor of a field or dynamic constant.
             signature: Str,
+        }
+        /// Entry of a class's constant pool that a bytecode may refer to. The other fields are the
+        /// indices of its texts, 0 for none.
+        PoolReference {
+            /// Its index.
+            index: u16,
+            /// As in `PoolConstant`; that of an invoke is `Methodref`, `InterfaceMethodref` or
+            /// `InvokeDynamic`.
+            tag: u8,
+            /// The class itself, or that of a field or method.
+            class_name: u16,
+            /// Name of a field, method, or dynamic constant or call.
+            name: u16,
+            /// Descriptor of the same.
+            signature: u16,
+        }
+        /// A text in a class's constant pool.
+        PoolText {
+            /// Its index.
+            index: u16,
+            /// The text.
+            text: Str,
         }
         /// A class.
         ClassPointer {
@@ -573,9 +595,11 @@ schema! {
             exceptions: Vec<ExceptionEntry>,
             /// Line number table.
             lines: Vec<LineEntry>,
-            /// Targets of the invoke bytecodes.
+            /// Targets of the invoke bytecodes, if `constants` is there.
             invokes: Vec<InvokeTarget>,
-            /// What the other bytecodes refer to; each index once.
+            /// What the other bytecodes refer to; each index once. Absent if the method uses the
+            /// constant pool of its class, the last one that `ClassConstants` describes. In
+            /// captures before 2.3 this is absent, and `invokes` is there.
             constants: Option<Vec<PoolConstant>>,
         }
         /// A method got its own interpreter entry: the jump at `address` names it. The five
@@ -616,6 +640,16 @@ schema! {
             loader_name: Str,
             /// The interfaces that the class names, in its order.
             interfaces: Vec<ClassPointer>,
+        }
+        /// The constant pool of a class, as far as bytecodes may refer to it. Committed after the
+        /// `ClassDefined`, and before the methods that use it.
+        ClassConstants = 14 {
+            /// `InstanceKlass*`.
+            klass: u64,
+            /// The entries, by index.
+            references: Vec<PoolReference>,
+            /// The texts that the entries name, by index.
+            texts: Vec<PoolText>,
         }
         /// One `InterpreterCodelet`.
         InterpreterCodelet = 16 {

@@ -142,6 +142,7 @@ impl Trim {
                 self.needs(id, Name::Class(r.super_klass))?;
                 id
             }
+            Record::ClassConstants(r) => self.last(Name::Class(r.klass)).unwrap_or(ALWAYS),
             Record::ClassUnloaded(r) => self.end_of(Name::Class(r.klass), tsc),
             Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
             // The VM may report the stub before the method.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::schema::{
-    BlobDefined, ClassDefined, ClassUnloaded, CodeFreed, CodePatched, InlineContext, MethodDefined,
-    MethodFreed, MethodStub, NMethodMarkers, NMethodStateChanged, Notice, Resolution, Scope, ThreadExited,
-    ThreadRenamed, ThreadStarted,
+    BlobDefined, ClassConstants, ClassDefined, ClassUnloaded, CodeFreed, CodePatched, InlineContext,
+    MethodDefined, MethodFreed, MethodStub, NMethodMarkers, NMethodStateChanged, Notice, Resolution, Scope,
+    ThreadExited, ThreadRenamed, ThreadStarted,
 };
 
 const HORIZON: u64 = 100;
@@ -21,6 +21,9 @@ fn kept(records: &[(u64, Record)]) -> Vec<usize> {
 
 fn class(klass: u64, super_klass: u64) -> Record {
     Record::ClassDefined(ClassDefined { klass, super_klass, ..ClassDefined::default() })
+}
+fn constants(klass: u64) -> Record {
+    Record::ClassConstants(ClassConstants { klass, ..ClassConstants::default() })
 }
 fn unloaded(klass: u64) -> Record {
     Record::ClassUnloaded(ClassUnloaded { klass })
@@ -71,6 +74,20 @@ fn a_class_that_was_unloaded_before_the_horizon_goes_with_its_methods() {
         (100, unloaded(0x20)),
     ];
     assert_eq!(kept(&records), [0, 4, 6, 7, 8, 9]);
+}
+
+#[test]
+fn the_constant_pool_goes_with_its_class() {
+    let records = [
+        (1, class(0x10, 0)),
+        (2, constants(0x10)),
+        (3, unloaded(0x10)),
+        (4, class(0x10, 0)),
+        (5, constants(0x10)),
+        // The class was redefined.
+        (6, constants(0x10)),
+    ];
+    assert_eq!(kept(&records), [3, 4, 5]);
 }
 
 #[test]

@@ -69,6 +69,16 @@ fn the_reader_still_reads_these_bytes() {
     compare("small.txt", text.as_bytes());
 }
 
+/// A capture of a version without `ClassConstants`.
+#[test]
+fn captures_of_version_2_5_are_read() {
+    let old = CaptureReader::open(&golden("small-2.5.capture")).unwrap();
+    assert_eq!(old.version(), (2, 5));
+    let new = CaptureReader::open(&golden("small.capture")).unwrap();
+    assert_eq!(common::contents(&old), common::contents(&new));
+    assert_eq!(common::read_all(&old), (common::records(), 0));
+}
+
 /// A capture of a version whose header does not say where the metadata begins.
 #[test]
 fn captures_of_version_2_4_are_read() {

@@ -188,9 +188,9 @@ fn errors_of_the_system_are_typed() {
     assert!(matches!(e, Error::NotACapture { .. }), "{e}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    std::fs::write(&path, b"JPORTAL\0\x03\0\0\0\0\0\0\0").unwrap();
+    std::fs::write(&path, b"JPORTAL\0\x04\0\0\0\0\0\0\0").unwrap();
     let e = CaptureReader::open(&path).unwrap_err();
-    assert!(matches!(e, Error::Version { found_major: 3, .. }), "{e}");
+    assert!(matches!(e, Error::Version { found_major: 4, .. }), "{e}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::code::{CodeBody, CodeVersion, nmethod};
 use crate::flaw::{self, Methods};
 use crate::interpreter::Interpreter;
 use crate::markers::markers;
-use crate::methods::MethodIndex;
+use crate::methods::{Defined, MethodIndex};
 use crate::threads::Threads;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
@@ -70,6 +70,9 @@ pub trait CodeSink {
 pub enum Oddity {
     /// A method whose class was never described.
     UnknownClass(MethodPtr),
+    /// A method with a bytecode that refers to an entry of the constant pool that no record
+    /// describes.
+    UnknownConstant(MethodPtr),
     /// The end or new name of a thread that never started.
     UnknownThread(u32),
     /// A record of a kind that this version does not know.
@@ -182,11 +185,13 @@ impl Builder {
             }
             Record::ClassLoaded(r) => image.methods.load_class(tsc, &r),
             Record::ClassDefined(r) => image.methods.define_class(tsc, &r),
+            Record::ClassConstants(r) => image.methods.set_constants(r),
             Record::ClassUnloaded(r) => image.methods.unload_class(tsc, r.klass),
             Record::MethodDefined(r) => {
                 let ptr = MethodPtr(r.method);
-                let (id, known) = image.methods.define(tsc, r);
-                image.odd_unless(known, Oddity::UnknownClass(ptr));
+                let Defined { id, class_is_known, is_complete } = image.methods.define(tsc, r);
+                image.odd_unless(class_is_known, Oddity::UnknownClass(ptr));
+                image.odd_unless(is_complete, Oddity::UnknownConstant(ptr));
                 for (since, address) in self.unnamed_stubs.remove(&ptr.0).unwrap_or_default() {
                     image.stubs.entry(address).or_default().push((since, id));
                 }

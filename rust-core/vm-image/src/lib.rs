@@ -17,6 +17,7 @@ mod flaw;
 pub mod interpreter;
 pub mod markers;
 mod methods;
+mod pool;
 mod threads;
 
 pub use builder::{Builder, CodeSink, Oddity, VmImage};

@@ -3,17 +3,13 @@
 //! From `Method*` to [`MethodId`]: an address identifies a method only during the method's life.
 
 use hashbrown::HashMap;
-use jportal_bytecode::{Class, ClassLoad, Constant, ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
+use jportal_bytecode::{Class, ClassLoad, ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
 use jportal_capture::codec::Str;
-use jportal_capture::schema::{ClassDefined, ClassLoaded, MethodDefined, PoolConstant, class_flags};
+use jportal_capture::schema::{ClassConstants, ClassDefined, ClassLoaded, MethodDefined, class_flags};
 use jportal_units::{Bci, MethodId, MethodPtr, Tid, Tsc};
 
+use crate::pool::{self, Pool};
 use crate::threads::Threads;
-
-/// Tags of constants (JVMS table 4.4-A).
-const CLASS: u8 = 7;
-const FIELD: u8 = 9;
-const DYNAMIC: u8 = 17;
 
 /// What the records say of a class. It refers to other classes by their pointers, because records
 /// of these may follow.
@@ -24,6 +20,16 @@ struct Described {
     tsc: Tsc,
     super_klass: u64,
     interfaces: Option<Box<[u64]>>,
+}
+
+/// A method that [`MethodIndex::define`] took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defined {
+    pub(crate) id: MethodId,
+    /// A record describes its class.
+    pub(crate) class_is_known: bool,
+    /// All that its bytecodes refer to in the constant pool of the class is there.
+    pub(crate) is_complete: bool,
 }
 
 /// All methods of the capture, and the times at which a `Method*` meant them.
@@ -43,6 +49,8 @@ pub struct MethodIndex {
     live: HashMap<u64, (MethodId, u64)>,
     /// By class: the pointers that were reported as its methods.
     members: HashMap<u64, Vec<u64>>,
+    /// By class: its constant pool.
+    pools: HashMap<u64, Pool>,
     /// When methods ended.
     ended: HashMap<MethodId, Tsc>,
 }
@@ -90,12 +98,17 @@ impl MethodIndex {
         d.class.hidden = c.flags & class_flags::HIDDEN != 0;
         d.class.source_file = text(&c.source_file);
     }
+    /// Methods that follow may use this constant pool.
+    pub(crate) fn set_constants(&mut self, r: ClassConstants) {
+        self.pools.insert(r.klass, Pool::new(r));
+    }
     /// The class was unloaded, and its methods with it. A method that redefinition has moved to
     /// another class stays.
     pub(crate) fn unload_class(&mut self, tsc: Tsc, klass: u64) {
         if let Some(lives) = self.lives.get_mut(&klass) {
             lives.push((tsc, None));
         }
+        self.pools.remove(&klass);
         for ptr in self.members.remove(&klass).unwrap_or_default() {
             if let Some(&(id, of)) = self.live.get(&ptr)
                 && of == klass
@@ -114,6 +127,7 @@ impl MethodIndex {
     }
     /// All records were read: puts the classes into the table.
     pub(crate) fn finish(&mut self, threads: &Threads) {
+        self.pools = HashMap::new();
         let all = self.classes.values().map(|d| {
             let interfaces = d.interfaces.as_deref();
             let at = |klass: &u64| self.class_at(*klass, d.tsc);
@@ -129,13 +143,18 @@ impl MethodIndex {
         let all = all.collect();
         self.table.set_classes(all);
     }
-    /// Returns the new id and whether the holder was known.
-    pub(crate) fn define(&mut self, tsc: Tsc, m: MethodDefined) -> (MethodId, bool) {
+    /// Takes a method.
+    pub(crate) fn define(&mut self, tsc: Tsc, m: MethodDefined) -> Defined {
         let (klass, ptr) = (m.klass, m.method);
         let number = self.number(klass).unwrap_or_else(|| self.next_number(tsc, klass));
         let class = self.classes.get(&number).map(|d| &d.class).filter(|c| !c.name.is_empty());
-        let known = class.is_some();
+        let class_is_known = class.is_some();
+        let pool = if m.constants.is_none() { self.pools.get(&klass) } else { None };
         let mut method = convert(m);
+        let is_complete = match pool {
+            Some(pool) => pool.fill(&mut method),
+            None => pool::has_targets(&method),
+        };
         method.class = number;
         match class {
             Some(class) => {
@@ -146,14 +165,14 @@ impl MethodIndex {
             None => method.class_name = format!("klass@{klass:#x}").into(),
         }
         if let Some(id) = self.same_as_live(ptr, &method) {
-            return (id, known);
+            return Defined { id, class_is_known, is_complete };
         }
         self.join_versions(ptr, &method);
         let id = self.table.push(method);
         self.live.insert(ptr, (id, klass));
         self.members.entry(klass).or_default().push(ptr);
         self.spans.entry(ptr).or_default().push((tsc, id));
-        (id, known)
+        Defined { id, class_is_known, is_complete }
     }
     /// A class that was not known lives at `klass`.
     fn next_number(&mut self, tsc: Tsc, klass: u64) -> u32 {
@@ -208,16 +227,6 @@ impl MethodIndex {
     }
 }
 
-fn constant(c: &PoolConstant) -> Constant {
-    let (name, descriptor) = (text(&c.name), text(&c.signature));
-    match c.tag {
-        CLASS => Constant::Class(text(&c.class_name)),
-        FIELD => Constant::Field { class_name: text(&c.class_name), name, descriptor },
-        DYNAMIC => Constant::Dynamic { name, descriptor },
-        tag => Constant::Other(tag),
-    }
-}
-
 /// The method without the properties of its class.
 fn convert(m: MethodDefined) -> Method {
     let mut invokes: Vec<InvokeRef> = m
@@ -240,7 +249,10 @@ fn convert(m: MethodDefined) -> Method {
         catch_type: (!e.catch_type.0.is_empty()).then(|| text(&e.catch_type)),
     });
     let constants = m.constants.as_ref().map(|all| {
-        let mut all: Vec<_> = all.iter().map(|c| (c.index, constant(c))).collect();
+        let mut all: Vec<_> = all
+            .iter()
+            .map(|c| (c.index, pool::constant(c.tag, &c.class_name, &c.name, &c.signature)))
+            .collect();
         all.sort_by_key(|c| c.0);
         all.into()
     });
@@ -262,9 +274,9 @@ fn convert(m: MethodDefined) -> Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jportal_bytecode::instructions;
+    use jportal_bytecode::{Constant, instructions};
     use jportal_capture::Record;
-    use jportal_capture::schema::{ClassPointer, ThreadExited, ThreadStarted};
+    use jportal_capture::schema::{ClassPointer, PoolConstant, ThreadExited, ThreadStarted};
 
     #[test]
     fn a_class_takes_its_methods_with_it() {
@@ -276,7 +288,7 @@ mod tests {
         }
         let define = |index: &mut MethodIndex, tsc, method, klass| {
             let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };
-            index.define(Tsc(tsc), m).0
+            index.define(Tsc(tsc), m).id
         };
         let first = define(&mut index, 10, 0x100, 1);
         // Redefinition moves the method to the other class.
@@ -304,7 +316,7 @@ mod tests {
         }
         let define = |index: &mut MethodIndex, method, klass| {
             let m = MethodDefined { method, klass, name: name(b"f"), ..MethodDefined::default() };
-            let id = index.define(Tsc(1), m).0;
+            let id = index.define(Tsc(1), m).id;
             index.table().get(id).unwrap().class
         };
         // Class 2 is the scratch class of 1. Class 3 belongs to another loader.
@@ -326,7 +338,7 @@ mod tests {
         let name = |prefix: &[u8]| Str([prefix, b"\xed\xa0\xb5\xed\xb3\x93"].concat().into());
         index.define_class(Tsc(1), &ClassDefined { klass: 1, name: name(b"a/"), ..ClassDefined::default() });
         let method = MethodDefined { method: 2, klass: 1, name: name(b"f"), ..MethodDefined::default() };
-        let (id, known) = index.define(Tsc(1), method);
+        let Defined { id, class_is_known: known, .. } = index.define(Tsc(1), method);
         let method = index.table().get(id).unwrap();
         assert!(known);
         assert_eq!((&*method.class_name, &*method.name), ("a/\u{1d4d3}", "f\u{1d4d3}"));
@@ -407,7 +419,8 @@ mod tests {
         // Another recording of the same VM begins.
         index.load_class(Tsc(4), &ClassLoaded { tid: 0, ..class });
         index.define_class(Tsc(4), &defined);
-        let (id, _) = index.define(Tsc(4), MethodDefined { method: 2, klass: 1, ..MethodDefined::default() });
+        let method = MethodDefined { method: 2, klass: 1, ..MethodDefined::default() };
+        let id = index.define(Tsc(4), method).id;
         let mut threads = Threads::default();
         for started in [0, 2] {
             threads.started(Tsc(started), &ThreadStarted { tid: 7, ..ThreadStarted::default() });
@@ -442,7 +455,7 @@ mod tests {
         let constants = Some(all.to_vec());
         let method =
             MethodDefined { method: 2, constants, code: code[..].into(), ..MethodDefined::default() };
-        let (id, _) = index.define(Tsc(1), method);
+        let id = index.define(Tsc(1), method).id;
         let m = index.table().get(id).unwrap();
         let found: Vec<_> = instructions(&m.code).map(|i| m.constant_of(&i.unwrap())).collect();
         let [name, descriptor] = ["f", "[I"].map(Into::into);
@@ -464,7 +477,7 @@ mod tests {
             let stamped = record.unwrap();
             match stamped.record {
                 Record::ClassDefined(r) => index.define_class(Tsc(stamped.tsc), &r),
-                Record::MethodDefined(r) => drop(index.define(Tsc(stamped.tsc), r)),
+                Record::MethodDefined(r) => assert!(index.define(Tsc(stamped.tsc), r).is_complete),
                 other => panic!("{other:?}"),
             }
         }

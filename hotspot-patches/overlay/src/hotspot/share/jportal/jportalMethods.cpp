@@ -94,16 +94,82 @@ void JPortalMethods::export_class(InstanceKlass* ik) {
   describe(&r, ik, loader);
   r.source_file = ik->source_file_name();
   JPortalBuffer::commit_record(r);
+  export_constants(ik);
 
   Array<Method*>* methods = ik->methods();
   for (int i = 0; i < methods->length(); i++) {
-    export_method(methods->at(i));
+    Method* m = methods->at(i);
+    export_method(m, m->method_holder() == ik ? ik->constants() : NULL);
   }
+}
+
+// Describes the entry of the constant pool at 'index'. Returns whether a bytecode may refer to it.
+static bool describe_entry(ConstantPool* cp, int index, JPortalPoolReference* entry) {
+  constantTag tag(cp->tag_at(index).non_error_value());
+  entry->index = (u2)index;
+  entry->tag   = (u1)tag.value();
+  int name_and_type = 0;
+  if (tag.is_klass() || tag.is_unresolved_klass()) {
+    entry->tag        = JVM_CONSTANT_Class;
+    entry->class_name = (u2)cp->klass_name_index_at(index);
+  } else if (tag.is_field_or_method()) {
+    entry->class_name = (u2)cp->klass_name_index_at(cp->uncached_klass_ref_index_at(index));
+    name_and_type     = cp->uncached_name_and_type_ref_index_at(index);
+  } else if (tag.has_bootstrap()) {
+    name_and_type     = cp->bootstrap_name_and_type_ref_index_at(index);
+  } else {
+    return tag.is_loadable_constant();
+  }
+  if (name_and_type != 0) {
+    entry->name      = (u2)cp->name_ref_index_at(name_and_type);
+    entry->signature = (u2)cp->signature_ref_index_at(name_and_type);
+  }
+  return true;
+}
+
+static void note_index(u1* bits, u2 index) {
+  bits[index / BitsPerByte] |= (u1)(1 << index % BitsPerByte);
+}
+
+void JPortalMethods::export_constants(InstanceKlass* ik) {
+  ConstantPool* cp = ik->constants();
+  JPortalClassConstants r;
+  r.klass = (u8)ik;
+  JPortalBuffer b;
+  r.write(&b);
+  // One bit for each index: whether an entry names the text there.
+  u1 named[(max_jushort + 1) / BitsPerByte];
+  memset(named, 0, cp->length() / BitsPerByte + 1);
+  size_t at = b.reserve_count();
+  size_t count = 0;
+  for (int i = 1; i < cp->length(); i++) {
+    JPortalPoolReference entry;
+    if (!describe_entry(cp, i, &entry)) continue;
+    entry.write(&b);
+    count++;
+    note_index(named, entry.class_name);
+    note_index(named, entry.name);
+    note_index(named, entry.signature);
+  }
+  b.set_count(at, count);
+
+  at = b.reserve_count();
+  count = 0;
+  for (int i = 1; i < cp->length(); i++) {
+    if ((named[i / BitsPerByte] & (1 << i % BitsPerByte)) == 0) continue;
+    JPortalPoolText item;
+    item.index = (u2)i;
+    item.text  = cp->symbol_at(i);
+    item.write(&b);
+    count++;
+  }
+  b.set_count(at, count);
+  b.commit(JPortalClassConstants::KIND);
 }
 
 // --- Methods
 
-void JPortalMethods::export_method(Method* m) {
+void JPortalMethods::export_method(Method* m, ConstantPool* exported) {
   JPortalMethodDefined r;
   r.method       = (u8)m;
   r.klass        = (u8)m->method_holder();
@@ -130,8 +196,12 @@ void JPortalMethods::export_method(Method* m) {
   r.write(&b);
   put_exceptions(&b, m);
   put_lines(&b, m);
-  put_invokes(&b, m, code);
-  put_constants(&b, m, code);
+  if (m->constants() == exported) {
+    b.put_count(0);   // of invokes; no list of constants follows
+  } else {
+    put_invokes(&b, m, code);
+    put_constants(&b, m, code);
+  }
   b.commit(JPortalMethodDefined::KIND);
   os::free(code);
 }

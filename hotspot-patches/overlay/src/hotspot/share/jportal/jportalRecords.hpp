@@ -274,7 +274,7 @@ struct JPortalInvokeTarget {
   }
 };
 
-// Entry of the constant pool that a field access, `new`, `anewarray`, `multianewarray`,
+// Entry of a method's own constant pool that a field access, `new`, `anewarray`, `multianewarray`,
 // `checkcast`, `instanceof` or `ldc` refers to.
 struct JPortalPoolConstant {
   // Its index, as it is in the operands of the bytecodes.
@@ -295,6 +295,43 @@ struct JPortalPoolConstant {
     b->put_bytes(class_name);
     b->put_bytes(name);
     b->put_bytes(signature);
+  }
+};
+
+// Entry of a class's constant pool that a bytecode may refer to. The other fields are the
+// indices of its texts, 0 for none.
+struct JPortalPoolReference {
+  // Its index.
+  u2 index;
+  // As in `PoolConstant`; that of an invoke is `Methodref`, `InterfaceMethodref` or
+  // `InvokeDynamic`.
+  u1 tag;
+  // The class itself, or that of a field or method.
+  u2 class_name;
+  // Name of a field, method, or dynamic constant or call.
+  u2 name;
+  // Descriptor of the same.
+  u2 signature;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u2(index);
+    b->put_u1(tag);
+    b->put_u2(class_name);
+    b->put_u2(name);
+    b->put_u2(signature);
+  }
+};
+
+// A text in a class's constant pool.
+struct JPortalPoolText {
+  // Its index.
+  u2 index;
+  // The text.
+  JPortalBytes text;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u2(index);
+    b->put_bytes(text);
   }
 };
 
@@ -588,8 +625,8 @@ struct JPortalMethodDefined {
   JPortalBytes code;
   // list exceptions: JPortalExceptionEntry. Exception table.
   // list lines: JPortalLineEntry. Line number table.
-  // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes.
-  // list constants: JPortalPoolConstant. What the other bytecodes refer to; each index once.
+  // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes, if `constants` is there.
+  // list constants: JPortalPoolConstant. What the other bytecodes refer to; each index once. Absent if the method uses the constant pool of its class, the last one that `ClassConstants` describes. In captures before 2.3 this is absent, and `invokes` is there.
 
   void write(JPortalBuffer* b) const {
     b->put_u8(method);
@@ -668,6 +705,20 @@ struct JPortalClassLoaded {
     b->put_u4(tid);
     b->put_bytes(name);
     b->put_bytes(loader_name);
+  }
+};
+
+// The constant pool of a class, as far as bytecodes may refer to it. Committed after the
+// `ClassDefined`, and before the methods that use it.
+struct JPortalClassConstants {
+  static const u2 KIND = 14;
+  // `InstanceKlass*`.
+  u8 klass;
+  // list references: JPortalPoolReference. The entries, by index.
+  // list texts: JPortalPoolText. The texts that the entries name, by index.
+
+  void write(JPortalBuffer* b) const {
+    b->put_u8(klass);
   }
 };
 
