@@ -76,7 +76,7 @@ public final class CaptureFile {
         byte[] magic = new byte[MAGIC.length];
         bytes.get(magic);
         Check.that(java.util.Arrays.equals(MAGIC, magic), path + " does not begin with the magic of a capture");
-        Check.equal((short) 2, bytes.getShort(8), "major version");
+        Check.equal((short) 3, bytes.getShort(8), "major version");
         int at = PREAMBLE;
         while (at < bytes.limit()) {
             at = readChunk(bytes, at);

@@ -106,8 +106,11 @@ void JPortalMethods::export_class(InstanceKlass* ik) {
 // Describes the entry of the constant pool at 'index'. Returns whether a bytecode may refer to it.
 static bool describe_entry(ConstantPool* cp, int index, JPortalPoolReference* entry) {
   constantTag tag(cp->tag_at(index).non_error_value());
-  entry->index = (u2)index;
-  entry->tag   = (u1)tag.value();
+  entry->index      = (u2)index;
+  entry->tag        = (u1)tag.value();
+  entry->class_name = 0;
+  entry->name       = 0;
+  entry->signature  = 0;
   int name_and_type = 0;
   if (tag.is_klass() || tag.is_unresolved_klass()) {
     entry->tag        = JVM_CONSTANT_Class;
