@@ -8,8 +8,8 @@ use std::path::Path;
 
 use jportal_capture::codec::Str;
 use jportal_capture::schema::{
-    CodePatched, InterpreterCodelet, MethodStub, NMethodInstalled, NMethodMarkers, NO_SCOPE, Record, Stamped,
-    blob_kinds, compilers, pc_flags,
+    CodePatched, InterpreterCodelet, MethodStub, NMethodInstalled, NMethodMarkers, NO_SCOPE, PoolText,
+    Record, Stamped, blob_kinds, compilers, pc_flags,
 };
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, frames};
 use jportal_pt_packet::{Packet, PacketDecoder, Tnt, find_psb};
@@ -111,6 +111,8 @@ const LONGEST: usize = 65_520;
 /// The classes whose compiled code [`Fault::MoveMarker`], [`Fault::ShiftScope`],
 /// [`Fault::DropFrame`], [`Fault::DropPosition`] and [`Fault::FlipReexecute`] change.
 const PROGRAMS: &str = "programs/";
+/// Tags of constants that invokes refer to (JVMS table 4.4-A): `Methodref`, `InterfaceMethodref`.
+const INVOKED: [u8; 2] = [10, 11];
 
 /// Copies `source` to `target` with `fault`; returns a description of the change.
 ///
@@ -119,6 +121,12 @@ const PROGRAMS: &str = "programs/";
 pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     let reader = CaptureReader::open(source)?;
     let mut planter = Planter::new(fault);
+    if *fault == Fault::StrangeNames {
+        // The constant pool of a class comes before the methods that other classes call by it.
+        for stamped in reader.metadata() {
+            planter.programs.see(&stamped?.record);
+        }
+    }
     let mut writer = CaptureWriter::create(target)?;
     writer.header(reader.header())?;
     copy_metadata(&reader, &mut writer, &mut planter)?;
@@ -224,6 +232,8 @@ struct Planter {
 struct Programs {
     classes: HashSet<u64>,
     methods: HashMap<u64, String>,
+    /// Names of static methods, without initializers.
+    statics: HashSet<String>,
     /// By compile id.
     compiled: HashSet<u32>,
     uncommon_traps: HashSet<u64>,
@@ -236,7 +246,11 @@ impl Programs {
                 self.classes.insert(c.klass);
             }
             Record::MethodDefined(m) if self.classes.contains(&m.klass) => {
-                self.methods.insert(m.method, m.name.to_string());
+                let name = m.name.to_string();
+                if m.access_flags & 8 != 0 && !name.starts_with('<') {
+                    self.statics.insert(name.clone());
+                }
+                self.methods.insert(m.method, name);
             }
             Record::NMethodInstalled(n) if self.methods.contains_key(&n.method) => {
                 self.compiled.insert(n.compile_id);
@@ -335,7 +349,7 @@ impl Planter {
                 _ => name.into_owned(),
             }
         };
-        let (mut changed, static_call) = (None, 184);
+        let mut changed = None;
         let strange = |name: &Str| format!("{STRANGE}{}", name.text());
         match (&mut stamped.record, &fault) {
             (_, Fault::DoubleTimes) => {
@@ -351,18 +365,29 @@ impl Planter {
                 m.klass = 0;
                 changed = Some("methods without a class".to_owned());
             }
-            (Record::MethodDefined(m), Fault::StrangeNames | Fault::LongNames) => {
+            (Record::MethodDefined(m), Fault::StrangeNames) => {
                 let (own, is_static) = (self.programs.classes.contains(&m.klass), m.access_flags & 8 != 0);
-                let plain = |name: &Str| name.text().starts_with('<') || fault != Fault::StrangeNames;
-                if own && is_static && !plain(&m.name) {
+                if own && is_static && self.programs.statics.contains(m.name.text().as_ref()) {
                     m.name = strange(&m.name).as_str().into();
                 }
-                for i in &mut m.invokes {
-                    let called = m.code.0.get(usize::from(i.bci)) == Some(&static_call);
-                    if called && i.class_name.text().starts_with(PROGRAMS) && !plain(&i.name) {
-                        i.name = strange(&i.name).as_str().into();
+            }
+            (Record::ClassConstants(pool), Fault::StrangeNames | Fault::LongNames) => {
+                let texts: HashMap<u16, Str> = pool.texts.iter().map(|t| (t.index, t.text.clone())).collect();
+                let mut put = |text: String| {
+                    let index = u16::MAX - pool.texts.len() as u16;
+                    pool.texts.push(PoolText { index, text: text.as_str().into() });
+                    index
+                };
+                for entry in &mut pool.references {
+                    let Some(of) = texts.get(&entry.class_name) else { continue };
+                    let name = texts.get(&entry.name).map(|name| name.text());
+                    let is_static = name.is_some_and(|name| self.programs.statics.contains(name.as_ref()));
+                    if is_static && of.text().starts_with(PROGRAMS) && INVOKED.contains(&entry.tag) {
+                        entry.name = put(strange(&texts[&entry.name]));
                     }
-                    i.class_name = class(&i.class_name).as_str().into();
+                    if of.text().starts_with(PROGRAMS) {
+                        entry.class_name = put(class(of));
+                    }
                 }
             }
             _ => {}
