@@ -186,7 +186,7 @@ final class Expander {
         int all = top.next.stream().mapToInt(next -> Math.max(1, next.targets.size())).sum();
         for (Site next : top.next) {
             for (int n = 0; n < Math.max(1, next.targets.size()); n++) {
-                if (all == 1 || head != END && grammar.first(next, n).contains(terminal)) {
+                if (all == 1 || head != END && grammar.begins(next, n, terminal)) {
                     site = next;
                     target = n;
                     ways++;

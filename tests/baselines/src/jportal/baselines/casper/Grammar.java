@@ -3,6 +3,7 @@ package jportal.baselines.casper;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -28,8 +29,35 @@ final class Grammar {
     /** Calls on back edges of the call graph. */
     final Set<Site> backEdges = new HashSet<>();
     private final Map<Function, Set<Long>> ofFunction = new HashMap<>();
-    /** By site: the FIRST set of each alternative. */
-    private final Map<Site, List<Set<Long>>> ofSite = new HashMap<>();
+    private final Map<Function, Numbers> numbers = new HashMap<>();
+    /** By site: the FIRST set of each alternative, as numbers of its function. */
+    private final Map<Site, List<BitSet>> ofSite = new HashMap<>();
+
+    /** Numbers of the terminals in the sets of a function; the first one is {@link #EMPTY}. */
+    private static final class Numbers {
+        private final Map<Long, Integer> numbers = new HashMap<>(Map.of(EMPTY, 0));
+        private final List<Long> terminals = new ArrayList<>(List.of(EMPTY));
+
+        int of(long terminal) {
+            Integer known = numbers.putIfAbsent(terminal, terminals.size());
+            if (known == null) {
+                terminals.add(terminal);
+            }
+            return known == null ? terminals.size() - 1 : known;
+        }
+
+        BitSet of(Set<Long> set) {
+            BitSet bits = new BitSet();
+            set.forEach(terminal -> bits.set(of((long) terminal)));
+            return bits;
+        }
+
+        Set<Long> set(BitSet bits) {
+            Set<Long> set = new HashSet<>();
+            bits.stream().forEach(number -> set.add(terminals.get(number)));
+            return set;
+        }
+    }
 
     private static final class Visit {
         final Function function;
@@ -86,11 +114,13 @@ final class Grammar {
 
     /** Computes the sets of a function whose callees have theirs. */
     void compute(Function function) {
+        Numbers known = numbers.computeIfAbsent(function, f -> new Numbers());
+        Map<Function, BitSet> callees = new HashMap<>();
         List<Site> sites = new ArrayList<>(function.sites.values());
         for (Site site : sites) {
-            List<Set<Long>> empty = new ArrayList<>();
+            List<BitSet> empty = new ArrayList<>();
             for (int i = 0; i < Math.max(1, site.targets.size()); i++) {
-                empty.add(new HashSet<>());
+                empty.add(new BitSet());
             }
             ofSite.put(site, empty);
         }
@@ -100,55 +130,52 @@ final class Grammar {
             for (int i = sites.size() - 1; i >= 0; i--) {
                 Site site = sites.get(i);
                 for (int n = 0; n < ofSite.get(site).size(); n++) {
-                    changed |= extend(site, n);
+                    changed |= extend(site, n, known, callees);
                 }
             }
         }
-        ofFunction.put(function, union(function.entry));
+        ofFunction.put(function, known.set(union(function.entry)));
     }
 
-    private boolean extend(Site site, int n) {
-        Set<Long> to = ofSite.get(site).get(n);
+    private boolean extend(Site site, int n, Numbers known, Map<Function, BitSet> callees) {
+        BitSet to = ofSite.get(site).get(n);
+        int before = to.cardinality();
         if (site.writes()) {
-            return to.add((long) site.id);
-        }
-        if (site.logged) {
-            return to.add(terminal(site, site.targets.get(n)));
-        }
-        if (!site.call) {
-            return to.add(EMPTY);
-        }
-        int before = to.size();
-        if (site.library) {
-            to.add(site.id + CALLBACK);
-            to.addAll(union(site.next));
+            to.set(known.of(site.id));
+        } else if (site.logged) {
+            to.set(known.of(terminal(site, site.targets.get(n))));
+        } else if (!site.call) {
+            to.set(0);
+        } else if (site.library) {
+            to.set(known.of(site.id + CALLBACK));
+            to.or(union(site.next));
         } else if (site.targets.isEmpty()) {
-            to.addAll(union(site.next));
+            to.or(union(site.next));
         } else {
-            Set<Long> callee = ofFunction.get(site.targets.get(n));
-            for (long token : callee) {
-                if (token == EMPTY) {
-                    to.addAll(union(site.next));
-                } else {
-                    to.add(token);
-                }
+            BitSet callee = callees.computeIfAbsent(site.targets.get(n), of -> known.of(ofFunction.get(of)));
+            boolean hadEmpty = to.get(0);
+            to.or(callee);
+            if (callee.get(0)) {
+                to.set(0, hadEmpty);
+                to.or(union(site.next));
             }
         }
-        return to.size() != before;
+        return to.cardinality() != before;
     }
 
-    private Set<Long> union(List<Site> alternatives) {
+    private BitSet union(List<Site> alternatives) {
+        BitSet all = new BitSet();
         if (alternatives.isEmpty()) {
-            return Set.of(EMPTY);
+            all.set(0);
         }
-        Set<Long> all = new HashSet<>();
-        alternatives.forEach(site -> ofSite.get(site).forEach(all::addAll));
+        alternatives.forEach(site -> ofSite.get(site).forEach(all::or));
         return all;
     }
 
-    /** The FIRST set of a site with one of its targets. */
-    Set<Long> first(Site site, int target) {
-        return ofSite.get(site).get(target);
+    /** Whether what follows from a site, with one of its targets, may begin with a terminal. */
+    boolean begins(Site site, int target, long terminal) {
+        Integer number = numbers.get(site.function).numbers.get(terminal);
+        return number != null && ofSite.get(site).get(target).get(number);
     }
 
     /** Whether a site can be executed without a token up to what follows it. */
@@ -158,7 +185,7 @@ final class Grammar {
     }
 
     boolean hasEmpty(Site site) {
-        return ofSite.get(site).stream().anyMatch(set -> set.contains(EMPTY));
+        return ofSite.get(site).stream().anyMatch(set -> set.get(0));
     }
 
     /** Whether one token decides between all alternatives of a function (Definition 6). */
@@ -167,15 +194,14 @@ final class Grammar {
     }
 
     private boolean decides(List<Site> alternatives) {
-        List<Set<Long>> sets = new ArrayList<>();
+        List<BitSet> sets = new ArrayList<>();
         alternatives.forEach(site -> sets.addAll(ofSite.get(site)));
-        Set<Long> seen = new HashSet<>();
-        for (Set<Long> set : sets) {
-            for (long token : set) {
-                if (sets.size() > 1 && (token == EMPTY || !seen.add(token))) {
-                    return false;
-                }
+        BitSet seen = new BitSet();
+        for (BitSet set : sets) {
+            if (sets.size() > 1 && (set.get(0) || seen.intersects(set))) {
+                return false;
             }
+            seen.or(set);
         }
         return true;
     }
