@@ -143,7 +143,12 @@ fn printed(jfr_tool: Option<&Path>, path: &Path) -> Result<JfrSamples> {
     let tool = locate::jfr_tool(jfr_tool)?;
     let mut command = Command::new(&tool);
     command.args(["print", "--json", "--stack-depth", MOST_FRAMES, "--events", &JFR_EVENTS.join(",")]);
-    command.arg(path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // The tool refuses other names.
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let named = folder.path().join("recording.jfr");
+    let whole = std::path::absolute(path).with_context(|| format!("no path to {}", path.display()))?;
+    std::os::unix::fs::symlink(whole, &named).context("cannot make a link in a temporary folder")?;
+    command.arg(named).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     detail(|| format!("runs {command:?}"));
     let mut child = command.spawn().with_context(|| format!("cannot run {}", tool.display()))?;
     let stdout = child.stdout.take().context("the output of jfr")?;

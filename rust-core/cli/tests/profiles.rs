@@ -63,6 +63,22 @@ fn the_cause_is_named_when_a_profile_cannot_be_read() {
     assert_eq!(json(&out)["impossible"], 1);
 }
 
+/// The JDK's `jfr` refuses recordings whose names do not end in `.jfr`.
+#[test]
+fn a_recording_may_have_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let [taken, profile, tool] = ["a.jportal", "profile", "jfr"].map(path);
+    capture(std::path::Path::new(&taken), true);
+    std::fs::write(&profile, "FLR\0 and more").unwrap();
+    let script = "#!/bin/sh\nfor file; do :; done\ncase $file in *.jfr) grep -q FLR \"$file\" && \
+                  echo '{\"recording\": {\"events\": []}}';; *) exit 1;; esac\n";
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (text, status) = said(&[&taken, "--grade", &profile, "--jfr-tool", &tool]);
+    assert!(text.contains("there is no stack in it") && status == Some(2), "{text}");
+}
+
 #[test]
 fn hot_methods_beside_profiles() {
     let dir = tempfile::tempdir().unwrap();
