@@ -39,3 +39,21 @@ impl Constant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_descriptor_says_whether_it_is_a_reference() {
+        for (descriptor, expected) in [("I", false), ("J", false), ("[I", true), ("La/B;", true)] {
+            let [class_name, name] = ["a/A", "f"].map(Into::into);
+            let field = Constant::Field { class_name, name, descriptor: descriptor.into() };
+            let dynamic = Constant::Dynamic { name: "f".into(), descriptor: descriptor.into() };
+            assert_eq!([field, dynamic].map(|c| c.is_reference()), [Some(expected); 2], "{descriptor}");
+        }
+        for other in [Constant::Class("[I".into()), Constant::Other(8)] {
+            assert_eq!(other.is_reference(), None);
+        }
+    }
+}

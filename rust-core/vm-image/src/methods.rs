@@ -274,9 +274,8 @@ fn convert(m: MethodDefined) -> Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jportal_bytecode::{Constant, instructions};
     use jportal_capture::Record;
-    use jportal_capture::schema::{ClassPointer, PoolConstant, ThreadExited, ThreadStarted};
+    use jportal_capture::schema::{ClassPointer, ThreadExited, ThreadStarted};
 
     #[test]
     fn a_class_takes_its_methods_with_it() {
@@ -432,39 +431,6 @@ mod tests {
         let class = index.table().classes().get(number).unwrap();
         assert_eq!((&*class.source_file, class.access_flags, class.hidden), ("A.java", 0x31, true));
         assert_eq!(class.loaded, Some(ClassLoad { tsc: Tsc(3), tid: Tid(7), started: Tsc(2) }));
-    }
-
-    #[test]
-    fn constants_are_found_by_their_index() {
-        let mut index = MethodIndex::default();
-        let put = |index, tag, class: &str, name: &str, signature: &str| PoolConstant {
-            index,
-            tag,
-            class_name: class.into(),
-            name: name.into(),
-            signature: signature.into(),
-        };
-        // getstatic #9; ldc #3; ldc #4; new #7; new #8; return
-        let code = [178u8, 0, 9, 18, 3, 18, 4, 187, 0, 7, 187, 0, 8, 177];
-        let all = [
-            put(9, 9, "a/B", "f", "[I"),
-            put(3, 17, "", "d", "I"),
-            put(4, 8, "", "", ""),
-            put(7, 7, "a/C", "", ""),
-        ];
-        let constants = Some(all.to_vec());
-        let method =
-            MethodDefined { method: 2, constants, code: code[..].into(), ..MethodDefined::default() };
-        let id = index.define(Tsc(1), method).id;
-        let m = index.table().get(id).unwrap();
-        let found: Vec<_> = instructions(&m.code).map(|i| m.constant_of(&i.unwrap())).collect();
-        let [name, descriptor] = ["f", "[I"].map(Into::into);
-        let field = Constant::Field { class_name: "a/B".into(), name, descriptor };
-        let dynamic = Constant::Dynamic { name: "d".into(), descriptor: "I".into() };
-        let (string, class) = (Constant::Other(8), Constant::Class("a/C".into()));
-        assert_eq!(found, [Some(&field), Some(&dynamic), Some(&string), Some(&class), None, None]);
-        assert_eq!(field.is_reference(), Some(true));
-        assert_eq!((dynamic.is_reference(), string.is_reference()), (Some(false), None));
     }
 
     /// What captures of older versions do not say is unknown.

@@ -157,6 +157,13 @@ mod tests {
         let of_lists = defined(None, lists.clone());
         assert_eq!((of_lists.0.invokes.len(), of_lists.1), (2, true));
         assert_eq!(defined(Some(pool()), MethodDefined::default()), of_lists);
+        let found: Vec<_> = instructions(&CODE).map(|i| of_lists.0.constant_of(&i.unwrap())).collect();
+        let [name, descriptor] = ["f", "I"].map(Into::into);
+        let field = Constant::Field { class_name: "a/B".into(), name, descriptor };
+        let dynamic = Constant::Dynamic { name: "f".into(), descriptor: "I".into() };
+        let (string, class) = (Constant::Other(8), Constant::Class("a/B".into()));
+        let [field, dynamic, string, class] = [&field, &dynamic, &string, &class].map(Some);
+        assert_eq!(found, [field, dynamic, string, class, dynamic, None, None, None]);
         // A method with lists has a pool of its own.
         let other = ClassConstants { klass: 1, ..ClassConstants::default() };
         assert_eq!(defined(Some(other), lists), of_lists);
