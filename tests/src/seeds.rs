@@ -187,7 +187,7 @@ fn ring(corpus: &mut Corpus, sample: &Path, complete: &[u8]) -> Result<()> {
     let end = CaptureReader::open(sample)?.metadata_bytes();
     let mut page = [0; RING_HEAD];
     let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
-    let size = 4096_u64;
+    let size = 2048_u64;
     put(0, &ring_file::MAGIC);
     put(8, &ring_file::VERSION.to_le_bytes());
     put(ring_file::SIZE, &size.to_le_bytes());

@@ -381,8 +381,8 @@ schema! {
             /// Method descriptor.
             signature: Str,
         }
-        /// Entry of a method's own constant pool that a field access, `new`, `anewarray`, `multianewarray`,
-        /// `checkcast`, `instanceof` or `ldc` refers to.
+        /// Entry of a method's own constant pool that a field access, `new`, `anewarray`,
+        /// `multianewarray`, `checkcast`, `instanceof` or `ldc` refers to.
         PoolConstant {
             /// Its index, as it is in the operands of the bytecodes.
             index: u16,
@@ -567,7 +567,9 @@ schema! {
             /// `InstanceKlass*`.
             klass: u64,
         }
-        /// A method version can run from now on (`Method::link_method`).
+        /// A method version can run from now on (`Method::link_method`). Without `constants`, it
+        /// uses the constant pool of its class, the last one that `ClassConstants` describes, and
+        /// has no `invokes` either. Before version 2.3, methods have `invokes` and no `constants`.
         MethodDefined = 10 {
             /// `Method*`.
             method: u64,
@@ -595,11 +597,9 @@ schema! {
             exceptions: Vec<ExceptionEntry>,
             /// Line number table.
             lines: Vec<LineEntry>,
-            /// Targets of the invoke bytecodes, if `constants` is there.
+            /// Targets of the invoke bytecodes.
             invokes: Vec<InvokeTarget>,
-            /// What the other bytecodes refer to; each index once. Absent if the method uses the
-            /// constant pool of its class, the last one that `ClassConstants` describes. In
-            /// captures before 2.3 this is absent, and `invokes` is there.
+            /// What the other bytecodes refer to; each index once.
             constants: Option<Vec<PoolConstant>>,
         }
         /// A method got its own interpreter entry: the jump at `address` names it. The five

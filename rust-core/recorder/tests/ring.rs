@@ -201,8 +201,8 @@ fn memory_of_the_overflow_is_given_back() {
     assert_eq!(frames(&stream).len(), 300);
 }
 
-/// The VM may be killed at any time. A capture that ends at the tail, or a little later, is completed
-/// from the ring's file.
+/// The VM may be killed at any time. A capture that ends at the tail, or a little later, is
+/// completed from the ring's file.
 #[test]
 fn what_is_in_the_ring_is_recovered() {
     for seed in 0..60 {

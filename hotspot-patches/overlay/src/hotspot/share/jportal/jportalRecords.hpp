@@ -274,8 +274,8 @@ struct JPortalInvokeTarget {
   }
 };
 
-// Entry of a method's own constant pool that a field access, `new`, `anewarray`, `multianewarray`,
-// `checkcast`, `instanceof` or `ldc` refers to.
+// Entry of a method's own constant pool that a field access, `new`, `anewarray`,
+// `multianewarray`, `checkcast`, `instanceof` or `ldc` refers to.
 struct JPortalPoolConstant {
   // Its index, as it is in the operands of the bytecodes.
   u2 index;
@@ -598,7 +598,9 @@ struct JPortalClassUnloaded {
   }
 };
 
-// A method version can run from now on (`Method::link_method`).
+// A method version can run from now on (`Method::link_method`). Without `constants`, it
+// uses the constant pool of its class, the last one that `ClassConstants` describes, and
+// has no `invokes` either. Before version 2.3, methods have `invokes` and no `constants`.
 struct JPortalMethodDefined {
   static const u2 KIND = 10;
   // `Method*`.
@@ -625,8 +627,8 @@ struct JPortalMethodDefined {
   JPortalBytes code;
   // list exceptions: JPortalExceptionEntry. Exception table.
   // list lines: JPortalLineEntry. Line number table.
-  // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes, if `constants` is there.
-  // list constants: JPortalPoolConstant. What the other bytecodes refer to; each index once. Absent if the method uses the constant pool of its class, the last one that `ClassConstants` describes. In captures before 2.3 this is absent, and `invokes` is there.
+  // list invokes: JPortalInvokeTarget. Targets of the invoke bytecodes.
+  // list constants: JPortalPoolConstant. What the other bytecodes refer to; each index once.
 
   void write(JPortalBuffer* b) const {
     b->put_u8(method);
