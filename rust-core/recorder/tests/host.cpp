@@ -55,7 +55,7 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
     memcpy(body, &n, 8);
     if (!jportal::recorder_ring_write(12, body, 8)) return 5;
   }
-  if (!jportal::recorder_ring_write(14, nullptr, 0)) return 6;
+  if (!jportal::recorder_ring_write(9999, nullptr, 0)) return 6;
 
   char status[16];
   size_t whole = jportal::recorder_status(status, sizeof status);
