@@ -290,7 +290,7 @@ impl Ring {
         }
         let from = if begins { head } else { begun };
         // The block of the tail does not count as free: its memory will be given back.
-        if end > tail.max(from) / BLOCK * BLOCK + self.overflow.len() as u64 {
+        if end > (tail.max(from) / BLOCK * BLOCK).saturating_add(self.overflow.len() as u64) {
             return Err(Overrun::Full);
         }
         if begins {
