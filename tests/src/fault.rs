@@ -365,6 +365,10 @@ impl Planter {
                 m.klass = 0;
                 changed = Some("methods without a class".to_owned());
             }
+            // Its methods still find their constants.
+            (Record::ClassConstants(pool), Fault::NoClass) if self.programs.classes.contains(&pool.klass) => {
+                pool.klass = 0;
+            }
             (Record::MethodDefined(m), Fault::StrangeNames) => {
                 let (own, is_static) = (self.programs.classes.contains(&m.klass), m.access_flags & 8 != 0);
                 if own && is_static && self.programs.statics.contains(m.name.text().as_ref()) {

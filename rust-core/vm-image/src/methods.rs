@@ -8,7 +8,7 @@ use jportal_capture::codec::Str;
 use jportal_capture::schema::{ClassConstants, ClassDefined, ClassLoaded, MethodDefined, class_flags};
 use jportal_units::{Bci, MethodId, MethodPtr, Tid, Tsc};
 
-use crate::pool::{self, Pool};
+use crate::pool::{self, Pool, text};
 use crate::threads::Threads;
 
 /// What the records say of a class. It refers to other classes by their pointers, because records
@@ -53,10 +53,6 @@ pub struct MethodIndex {
     pools: HashMap<u64, Pool>,
     /// When methods ended.
     ended: HashMap<MethodId, Tsc>,
-}
-
-fn text(s: &Str) -> Box<str> {
-    s.text().into()
 }
 
 impl MethodIndex {

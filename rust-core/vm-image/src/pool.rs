@@ -12,7 +12,7 @@ const CLASS: u8 = 7;
 const FIELD: u8 = 9;
 const DYNAMIC: u8 = 17;
 
-fn text(s: &Str) -> Box<str> {
+pub(crate) fn text(s: &Str) -> Box<str> {
     s.text().into()
 }
 
@@ -38,20 +38,20 @@ pub(crate) fn has_targets(method: &Method) -> bool {
 #[derive(Debug)]
 pub(crate) struct Pool {
     references: HashMap<u16, PoolReference>,
+    /// The text at 0, which entries name where they have none, is empty.
     texts: HashMap<u16, Str>,
 }
 
 impl Pool {
     pub(crate) fn new(r: ClassConstants) -> Self {
-        Self {
-            references: r.references.into_iter().map(|entry| (entry.index, entry)).collect(),
-            texts: r.texts.into_iter().map(|entry| (entry.index, entry.text)).collect(),
-        }
+        let mut texts: HashMap<_, _> = r.texts.into_iter().map(|entry| (entry.index, entry.text)).collect();
+        texts.insert(0, Str::default());
+        Self { references: r.references.into_iter().map(|entry| (entry.index, entry)).collect(), texts }
     }
 
     /// The texts of an entry: class, name and descriptor. `None` if one is not in the pool.
-    fn texts_of(&self, entry: &PoolReference) -> Option<[Str; 3]> {
-        let text = |index| if index == 0 { Some(Str::default()) } else { self.texts.get(&index).cloned() };
+    fn texts_of(&self, entry: &PoolReference) -> Option<[&Str; 3]> {
+        let text = |index| self.texts.get(&index);
         Some([text(entry.class_name)?, text(entry.name)?, text(entry.signature)?])
     }
 
@@ -70,12 +70,12 @@ impl Pool {
             if instruction.opcode.transfer() == Transfer::Invoke {
                 invokes.push(InvokeRef {
                     bci: instruction.bci,
-                    class_name: text(&class_name),
-                    name: text(&name),
-                    signature: text(&signature),
+                    class_name: text(class_name),
+                    name: text(name),
+                    signature: text(signature),
                 });
             } else {
-                constants.entry(index).or_insert_with(|| constant(tag, &class_name, &name, &signature));
+                constants.entry(index).or_insert_with(|| constant(tag, class_name, name, signature));
             }
         }
         let mut constants: Vec<_> = constants.into_iter().collect();
