@@ -32,8 +32,8 @@ public class AfterFailure {
         Path directory = Vm.emptyDirectory("failure");
         String java = Vm.jdk().resolve("bin/java") + " -XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=small.jportal"
                 + " -Xlog:jportal*=debug -cp " + System.getProperty("test.class.path") + " AfterFailure\\$Program";
-        // In blocks of 1 KB, as in FileSizeLimit.
-        Vm.Result result = Vm.run(directory, List.of("bash", "-c", "ulimit -f 2560; exec " + java)).exits(0);
+        // In blocks of 1 KB, as in FileSizeLimit: half of what a starting VM records.
+        Vm.Result result = Vm.run(directory, List.of("bash", "-c", "ulimit -f 1536; exec " + java)).exits(0);
         String out = result.out();
         int failed = out.indexOf("recording stopped: ");
         Check.that(failed > 0, "the recording does not fail: " + result);
