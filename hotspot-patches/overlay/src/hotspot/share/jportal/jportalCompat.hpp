@@ -19,6 +19,7 @@
 #ifndef SHARE_JPORTAL_JPORTALCOMPAT_HPP
 #define SHARE_JPORTAL_JPORTALCOMPAT_HPP
 
+#include "code/codeCache.hpp"
 #include "code/compiledMethod.hpp"
 #include "memory/allocation.hpp"
 #include "oops/constantPool.hpp"
@@ -52,6 +53,9 @@ class JPortalCompat : AllStatic {
     RegisterMap map(t, false);
     return t->last_frame().sender(&map).pc();
   }
+
+  // The blob that has this address, or NULL. Takes no lock. 20: find_blob.
+  static CodeBlob* blob_at(address a) { return CodeCache::find_blob_unsafe(a); }
 
   // The constant pool indices that belong to the operand of a rewritten bytecode. 21 has
   // ResolvedIndyEntry, 22 ResolvedFieldEntry and ResolvedMethodEntry.

@@ -21,6 +21,7 @@
 #include "code/codeCache.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalCompat.hpp"
 #include "jportal/jportalMethodStubs.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
@@ -34,14 +35,12 @@
 
 struct JPortalMethodStubTable::Chunk : public CHeapObj<mtTracing> {
   Chunk*  next;
-  address begin;
-  address top;     // the first slot that was never used; guarded by CodeCache_lock
+  address top;   // the first slot that was never used
   address end;
-
-  bool contains(address a) const { return begin <= a && a < end; }
 };
 
-JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
+const char* const JPortalMethodStubTable::BlobName = "JPortal method stubs";
+JPortalMethodStubTable::Chunk* JPortalMethodStubTable::_chunks = NULL;
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_released = { 0, 0, 0 };
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_resting = { 0, 0, 0 };
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_rested = { 0, 0, 0 };
@@ -124,21 +123,21 @@ address JPortalMethodStubTable::allocate() {
 }
 
 bool JPortalMethodStubTable::add_chunk() {
-  static const char* const name = "JPortal method stubs";
-  BufferBlob* blob = BufferBlob::create(name, ChunkSize);
+  BufferBlob* blob = BufferBlob::create(BlobName, ChunkSize);
   if (blob == NULL) {
     return false;
   }
   Chunk* chunk = new Chunk();
-  chunk->begin = chunk->top = align_up(blob->content_begin(), SlotSize);
+  address const begin = align_up(blob->content_begin(), SlotSize);
+  chunk->top = begin;
   chunk->end = align_down(blob->content_end(), SlotSize);
-  fill_unused(chunk->begin, chunk->end - chunk->begin);
-  JPortalCode::export_code(JPortalBlobKinds::METHOD_STUBS, name, chunk->begin, chunk->end);
-  log_debug(jportal, codecache)("method stubs " PTR_FORMAT " .. " PTR_FORMAT, p2i(chunk->begin), p2i(chunk->end));
+  fill_unused(begin, chunk->end - begin);
+  JPortalCode::export_code(JPortalBlobKinds::METHOD_STUBS, BlobName, begin, chunk->end);
+  log_debug(jportal, codecache)("method stubs " PTR_FORMAT " .. " PTR_FORMAT, p2i(begin), p2i(chunk->end));
 
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
   chunk->next = _chunks;
-  Atomic::release_store(&_chunks, chunk);
+  _chunks = chunk;
   return true;
 }
 
@@ -186,10 +185,8 @@ void JPortalMethodStubTable::export_stub(Method* m) {
 }
 
 bool JPortalMethodStubTable::contains(address entry) {
-  for (Chunk* c = Atomic::load_acquire(&_chunks); c != NULL; c = c->next) {
-    if (c->contains(entry)) return true;
-  }
-  return false;
+  const CodeBlob* const blob = JPortalCompat::blob_at(entry);
+  return blob != NULL && blob->name() == BlobName;
 }
 
 address JPortalMethodStubTable::target_of(address entry) {

@@ -59,14 +59,17 @@ class JPortalMethodStubTable : AllStatic {
     address take();                     // NULL if the list is empty
   };
 
-  static Chunk* volatile _chunks;     // chunks are prepended and never removed
-  // Guarded by CodeCache_lock. Slots are released to the list _released. After RestNanos, all of
+  // The name of all blobs with stubs, and of no other: the pointers are equal.
+  static const char* const BlobName;
+
+  // Guarded by CodeCache_lock. Chunks are prepended and never removed. Slots are released to the list _released. After RestNanos, all of
   // them rest; after RestNanos more, they may be used again.
-  static SlotList        _released;
-  static SlotList        _resting;
-  static SlotList        _rested;
-  static jlong           _moved;      // when slots were last moved from one list to the next
-  static bool volatile   _exhausted;  // the notice has been given
+  static Chunk*        _chunks;
+  static SlotList      _released;
+  static SlotList      _resting;
+  static SlotList      _rested;
+  static jlong         _moved;      // when slots were last moved from one list to the next
+  static bool volatile _exhausted;  // the notice has been given
 
   // The number of a slot is its distance from the begin of the code cache, in slots.
   static u4      number_of(address slot);
@@ -88,6 +91,8 @@ class JPortalMethodStubTable : AllStatic {
  public:
   // The interpreter entry for 'm': its stub, which jumps to 'entry', or 'entry' if no slot is free.
   static address entry_for(const methodHandle& m, address entry);
+  // Takes the same time however many chunks there are: a GC pause asks this for each method that is
+  // unloaded.
   static bool    contains(address entry);
   // Commits the record of the stub of 'm', if 'm' has one.
   static void    export_stub(Method* m);

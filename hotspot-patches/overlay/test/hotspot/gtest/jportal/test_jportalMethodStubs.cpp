@@ -59,6 +59,13 @@ class JPortalMethodStubsTest : public ::testing::Test {
     }
   }
 
+  // A slot of a new chunk, and that it is one. The chunks stay.
+  static address with_chunk(int number) {
+    ThreadInVMfromNative in_vm(JavaThread::current());
+    EXPECT_TRUE(JPortalMethodStubTable::add_chunk()) << "chunk " << number;
+    return JPortalMethodStubTable::allocate_locked(false);
+  }
+
   static bool jumps_to(address at, address target) {
     JPortalMethodStubTable::write_jump(at, target);
     return JPortalMethodStubTable::jump_target(at) == target;
@@ -111,7 +118,18 @@ TEST_VM_F(JPortalMethodStubsTest, a_stub_names_its_target) {
   EXPECT_TRUE(jumps_to(slot(1), slot(0)));
   EXPECT_TRUE(jumps_to(slot(1), slot(1) + 5));
   EXPECT_TRUE(jumps_to(slot(1), slot(7)));
+}
+
+TEST_VM_F(JPortalMethodStubsTest, only_stubs_are_contained) {
   EXPECT_FALSE(JPortalMethodStubTable::contains(slot(1)));
+  EXPECT_FALSE(JPortalMethodStubTable::contains(NULL));
+  EXPECT_FALSE(JPortalMethodStubTable::contains((address)blob->name()));
+  const address stub = with_chunk(1);
+  EXPECT_TRUE(JPortalMethodStubTable::contains(stub));
+  EXPECT_FALSE(JPortalMethodStubTable::contains((address)CodeCache::find_blob_unsafe(stub) - 1));
+  // In a chunk that is not the newest, too.
+  EXPECT_TRUE(JPortalMethodStubTable::contains(with_chunk(2)));
+  EXPECT_TRUE(JPortalMethodStubTable::contains(stub));
 }
 
 #endif // INCLUDE_JPORTAL
