@@ -34,16 +34,24 @@ class JPortalMethodStubsTest : public ::testing::Test {
 
   JPortalMethodStubsTest() : blob(NULL) {}
 
-  void SetUp() {
+  static const char* chunk_name() { return JPortalMethodStubTable::BlobName; }
+
+  static BufferBlob* create(const char* name) {
     ThreadInVMfromNative in_vm(JavaThread::current());
-    blob = BufferBlob::create("slots of a test", (Count + 1) * SlotSize);
-    ASSERT_TRUE(blob != NULL);
+    return BufferBlob::create(name, (Count + 1) * SlotSize);
   }
 
-  void TearDown() {
+  static void free(BufferBlob* blob) {
     ThreadInVMfromNative in_vm(JavaThread::current());
     BufferBlob::free(blob);
   }
+
+  void SetUp() {
+    blob = create("slots of a test");
+    ASSERT_TRUE(blob != NULL);
+  }
+
+  void TearDown() { free(blob); }
 
   address slot(int i) { return align_up(blob->content_begin(), SlotSize) + i * SlotSize; }
 
@@ -57,13 +65,6 @@ class JPortalMethodStubsTest : public ::testing::Test {
     for (int i = first; i <= last; i++) {
       EXPECT_EQ(slot(i), list->take());
     }
-  }
-
-  // A slot of a new chunk, and that it is one. The chunks stay.
-  static address with_chunk(int number) {
-    ThreadInVMfromNative in_vm(JavaThread::current());
-    EXPECT_TRUE(JPortalMethodStubTable::add_chunk()) << "chunk " << number;
-    return JPortalMethodStubTable::allocate_locked(false);
   }
 
   static bool jumps_to(address at, address target) {
@@ -123,13 +124,20 @@ TEST_VM_F(JPortalMethodStubsTest, a_stub_names_its_target) {
 TEST_VM_F(JPortalMethodStubsTest, only_stubs_are_contained) {
   EXPECT_FALSE(JPortalMethodStubTable::contains(slot(1)));
   EXPECT_FALSE(JPortalMethodStubTable::contains(NULL));
-  EXPECT_FALSE(JPortalMethodStubTable::contains((address)blob->name()));
-  const address stub = with_chunk(1);
-  EXPECT_TRUE(JPortalMethodStubTable::contains(stub));
-  EXPECT_FALSE(JPortalMethodStubTable::contains((address)CodeCache::find_blob_unsafe(stub) - 1));
-  // In a chunk that is not the newest, too.
-  EXPECT_TRUE(JPortalMethodStubTable::contains(with_chunk(2)));
-  EXPECT_TRUE(JPortalMethodStubTable::contains(stub));
+  BufferBlob* chunks[2];
+  for (BufferBlob*& chunk : chunks) {
+    chunk = create(chunk_name());
+    EXPECT_TRUE(JPortalMethodStubTable::contains(chunk->content_begin()));
+    EXPECT_TRUE(JPortalMethodStubTable::contains(chunk->content_end() - SlotSize));
+    EXPECT_FALSE(JPortalMethodStubTable::contains((address)chunk - 1));
+    EXPECT_FALSE(JPortalMethodStubTable::contains(slot(1)));
+  }
+  for (BufferBlob* chunk : chunks) {
+    const address begin = chunk->content_begin();
+    EXPECT_TRUE(JPortalMethodStubTable::contains(begin));
+    free(chunk);
+    EXPECT_FALSE(JPortalMethodStubTable::contains(begin));
+  }
 }
 
 #endif // INCLUDE_JPORTAL
