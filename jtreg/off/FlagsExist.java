@@ -37,7 +37,7 @@ public class FlagsExist {
             "JPortalSource", "ccstr = auto {product}",
             "JPortalCodeCache", "ccstr = auto {diagnostic}",
             "JPortalBufferSize", "size_t = 4194304 {product}",
-            "JPortalRingSize", "size_t = 2097152 {diagnostic}",
+            "JPortalRingSize", "size_t = 524288 {diagnostic}",
             "JPortalMethodStubs", "bool = true {diagnostic}",
             "JPortalPathMarkers", "bool = true {diagnostic}",
             "JPortalVerifyMarkers", "bool = false {diagnostic}",

@@ -74,7 +74,7 @@
           "interpreted and not inlined")                                    \
           constraint(JPortalTriggerConstraintFunc, AfterErgo)                \
                                                                             \
-  product(size_t, JPortalRingSize, 2*M, DIAGNOSTIC,                         \
+  product(size_t, JPortalRingSize, 512*K, DIAGNOSTIC,                       \
           "Size of the ring through which the VM exports JPortal "          \
           "metadata, in bytes")                                             \
           range(64*K, 1*G)                                                  \
