@@ -95,6 +95,16 @@ pub enum Error {
         /// End of the last piece.
         known: u64,
     },
+    /// The end of the PT bytes is no offset.
+    #[error("{len} PT bytes of core {core} at {offset} end beyond the greatest offset, 2^64 - 1")]
+    PtEnd {
+        /// Core.
+        core: u32,
+        /// Offset of the rejected piece.
+        offset: u64,
+        /// Its length.
+        len: u64,
+    },
     /// A core number beyond [`crate::MAX_CORE`].
     #[error("core number {core} is beyond {}", crate::MAX_CORE)]
     CoreNumber {

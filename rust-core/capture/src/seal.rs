@@ -58,10 +58,13 @@ impl Sealer {
         bytes.chunks(SPLIT).map(move |part| self.seal(SealedFor::Metadata, part))
     }
 
-    /// Cuts bytes of a core's PT stream into chunks. `offset` is the position of the first byte.
+    /// Cuts bytes of a core's PT stream into chunks. `offset` is the position of the first byte. The
+    /// writer refuses a chunk whose end is no offset.
     pub fn pt(self, core: Core, offset: StreamOffset, bytes: &[u8]) -> impl Iterator<Item = Sealed<'_>> {
-        let parts = (offset.get()..).step_by(SPLIT).zip(bytes.chunks(SPLIT));
-        parts.map(move |(at, part)| self.seal(SealedFor::Pt(core, at), part))
+        bytes.chunks(SPLIT).enumerate().map(move |(number, part)| {
+            let at = offset.get().saturating_add((number * SPLIT) as u64);
+            self.seal(SealedFor::Pt(core, at), part)
+        })
     }
 
     /// Cuts perf records of a core's data ring into chunks of whole records.

@@ -229,7 +229,7 @@ impl CaptureWriter {
     /// scale of the AUX head. A jump forward is a loss; a step back is refused.
     ///
     /// # Errors
-    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
+    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`] and [`Error::PtEnd`].
     pub fn pt(&mut self, core: Core, offset: StreamOffset, bytes: &[u8]) -> Result<(), Error> {
         self.ready()?;
         self.sealer.pt(core, offset, bytes).try_for_each(|piece| self.append(&piece))
@@ -248,7 +248,7 @@ impl CaptureWriter {
     /// Appends a chunk of metadata, PT or sideband whose checksum was computed before.
     ///
     /// # Errors
-    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
+    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`] and [`Error::PtEnd`].
     pub fn append(&mut self, piece: &Sealed<'_>) -> Result<(), Error> {
         self.ready()?;
         let len = piece.bytes.len() as u64;
@@ -266,8 +266,9 @@ impl CaptureWriter {
                 if offset < known {
                     return Err(Error::PtOrder { core: core.get(), offset, known });
                 }
+                let end = offset.checked_add(len).ok_or(Error::PtEnd { core: core.get(), offset, len })?;
                 self.sealed_chunk(Kind::Pt, core.get(), offset, piece)?;
-                self.ends(core)?.pt = offset + len;
+                self.ends(core)?.pt = end;
                 self.written.pt += len;
             }
             SealedFor::Sideband(core) => {

@@ -179,6 +179,19 @@ fn the_writer_refuses_what_a_reader_could_not_use() {
 }
 
 #[test]
+fn trace_may_end_at_the_greatest_offset() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = CaptureWriter::create(&dir.path().join("a")).unwrap();
+    w.header(&Header::default()).unwrap();
+    // A chunk has at most 4 MB.
+    let two_chunks = vec![1; (4 << 20) + 1];
+    let last = u64::MAX - two_chunks.len() as u64;
+    w.pt(Core(0), StreamOffset(last), &two_chunks).unwrap();
+    assert!(matches!(w.pt(Core(0), StreamOffset(u64::MAX), &[1]), Err(Error::PtEnd { len: 1, .. })));
+    assert!(matches!(w.pt(Core(1), StreamOffset(last + 1), &two_chunks), Err(Error::PtEnd { .. })));
+}
+
+#[test]
 fn errors_of_the_system_are_typed() {
     let e = CaptureWriter::create(Path::new("/nonexistent/a")).unwrap_err();
     assert!(matches!(e, Error::Open { .. }), "{e}");
