@@ -58,8 +58,8 @@ impl Sealer {
         bytes.chunks(SPLIT).map(move |part| self.seal(SealedFor::Metadata, part))
     }
 
-    /// Cuts bytes of a core's PT stream into chunks. `offset` is the position of the first byte. The
-    /// writer refuses a chunk whose end is no offset.
+    /// Cuts bytes of a core's PT stream into chunks. `offset` is the position of the first byte.
+    /// The writer refuses a chunk whose end is no offset.
     pub fn pt(self, core: Core, offset: StreamOffset, bytes: &[u8]) -> impl Iterator<Item = Sealed<'_>> {
         bytes.chunks(SPLIT).enumerate().map(move |(number, part)| {
             let at = offset.get().saturating_add((number * SPLIT) as u64);

@@ -41,8 +41,9 @@ impl TryFrom<i32> for Source {
     }
 }
 
-/// Default size of the export ring. The paper has 2 MB, all of which would stay in memory. What does
-/// not fit goes to the overflow, so a smaller ring costs a short program neither time nor records.
+/// Default size of the export ring. The paper has 2 MB, all of which would stay in memory. What
+/// does not fit goes to the overflow, so a small ring costs a short program neither time nor
+/// records.
 pub(crate) const DEFAULT_RING: u64 = 512 << 10;
 /// Smallest and largest size of the ring.
 const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=jportal_capture::ring_file::LARGEST;

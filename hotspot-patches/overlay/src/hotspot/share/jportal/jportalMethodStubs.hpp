@@ -62,8 +62,9 @@ class JPortalMethodStubTable : AllStatic {
   // The name of all blobs with stubs, and of no other: the pointers are equal.
   static const char* const BlobName;
 
-  // Guarded by CodeCache_lock. Chunks are prepended and never removed. Slots are released to the list _released. After RestNanos, all of
-  // them rest; after RestNanos more, they may be used again.
+  // Guarded by CodeCache_lock. Chunks are prepended and never removed. Slots are released to the
+  // list _released. After RestNanos, all of them rest; after RestNanos more, they may be used
+  // again.
   static Chunk*        _chunks;
   static SlotList      _released;
   static SlotList      _resting;
