@@ -21,7 +21,8 @@ impl CaptureWriter {
     /// Those of [`CaptureReader::open`]; [`Error::Complete`] when the recording ended properly;
     /// [`Error::Write`] when the tail cannot be dropped.
     pub fn reopen(path: &Path) -> Result<Self, Error> {
-        let reader = CaptureReader::open(path)?;
+        // An index would hide that a head is damaged, and readers walk over the heads afterwards.
+        let reader = CaptureReader::open_without_index(path)?;
         if reader.completeness().end.is_some() {
             return Err(Error::Complete { path: path.to_owned() });
         }

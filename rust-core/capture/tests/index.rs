@@ -256,6 +256,29 @@ fn a_dead_process_capture_gets_an_index() {
     assert!(same(&path).is_none());
 }
 
+/// The end chunk is damaged, so the capture has no end, and a head states a length beyond the file,
+/// which the index does not show.
+#[test]
+fn a_damaged_capture_that_is_continued_has_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    finish(begun(&path, 50));
+    let whole = fs::read(&path).unwrap();
+    let all = chunks(&whole);
+    for &(place, head, _) in all.iter().filter(|c| c.1.kind == Kind::Pt) {
+        let mut bad = whole.clone();
+        bad[all.last().unwrap().0 + HEAD] ^= 1;
+        let longer = Head { len: whole.len() as u32, ..head };
+        bad[place..place + HEAD].copy_from_slice(&longer.to_bytes());
+        fs::write(&path, &bad).unwrap();
+        assert!(CaptureReader::open(&path).unwrap().completeness().end.is_none());
+        finish(CaptureWriter::reopen(&path).unwrap());
+        let reader = CaptureReader::open(&path).unwrap();
+        assert!(reader.completeness().end.is_some(), "chunk at {place}");
+        assert!(reader.check().is_empty(), "{:?}", reader.check());
+    }
+}
+
 /// A dump is a copy that continues and has a header of another length.
 #[test]
 fn a_copy_has_an_index_of_its_own() {
