@@ -103,6 +103,16 @@ impl Callback {
     }
 }
 
+/// Returns free memory of the C heap to the system. glibc does so by itself only at the end of an
+/// arena, so the tables of a trimming would stay for as long as anything lies after them.
+pub(crate) fn return_free_memory() {
+    // SAFETY: the call touches free memory only, and locks the C heap as malloc does.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// The user as whom this process makes files.
 pub(crate) fn user() -> u32 {
     // SAFETY: no memory is involved, and the call cannot fail.

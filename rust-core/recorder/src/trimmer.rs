@@ -54,6 +54,7 @@ impl Trimmer {
         session.copying.fetch_add(1, AcqRel);
         let thread = spawn("jportal-trim", move || {
             let done = trim(&own);
+            sys::return_free_memory();
             own.copying.fetch_sub(1, AcqRel);
             done
         });
