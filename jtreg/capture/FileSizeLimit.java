@@ -36,7 +36,8 @@ public class FileSizeLimit {
         Path file = directory.resolve("small.jportal");
         String java = Vm.jdk().resolve("bin/java") + " -XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=" + file
                 + " -cp " + System.getProperty("test.class.path") + " FileSizeLimit$Program".replace("$", "\\$");
-        // In blocks of 1 KB: the ring file fits, the metadata of a starting VM (2.8 MB) do not.
+        // In blocks of 1 KB: half of what a starting VM records. The ring file does not fit either,
+        // so the ring is anonymous memory.
         Vm.Result result = Vm.run(directory, List.of("bash", "-c", "ulimit -f 1536; exec " + java)).exits(7);
         Check.contains(result.out(), "the program ran to its end", "output of the program");
         Check.contains(result.all(), "small.jportal", "a message says what happened");

@@ -54,7 +54,10 @@ impl Trimmer {
         session.copying.fetch_add(1, AcqRel);
         let thread = spawn("jportal-trim", move || {
             let done = trim(&own);
-            sys::return_free_memory();
+            // An attempt that is made again later has no tables.
+            if !matches!(done, Ok(None)) {
+                sys::return_free_memory();
+            }
             own.copying.fetch_sub(1, AcqRel);
             done
         });

@@ -92,8 +92,8 @@ class JPortalMethodStubTable : AllStatic {
  public:
   // The interpreter entry for 'm': its stub, which jumps to 'entry', or 'entry' if no slot is free.
   static address entry_for(const methodHandle& m, address entry);
-  // Takes the same time however many chunks there are: a GC pause asks this for each method that is
-  // unloaded.
+  // Whether 'entry' is a stub. The time does not depend on the number of chunks, because a GC pause
+  // asks this for each method that it unloads.
   static bool    contains(address entry);
   // Commits the record of the stub of 'm', if 'm' has one.
   static void    export_stub(Method* m);
