@@ -8,9 +8,9 @@ import java.util.List;
 /**
  * Deploys a program again and again, as a server does: a class loader of its own for each
  * deployment, which is dropped afterwards. Arguments: seconds, milliseconds from one deployment to
- * the next, the jars (path-separated), the class, its arguments. After each deployment a line says
- * how many there were, and how many of their class loaders are gone. The last deployment is over
- * when the program ends.
+ * the next, deployments from one System.gc() to the next (0: the collector decides), the jars
+ * (path-separated), the class, its arguments. After each deployment a line says how many there were,
+ * and how many of their class loaders are gone. The last deployment is over when the program ends.
  */
 public final class Redeploy {
     private Redeploy() {}
@@ -18,17 +18,21 @@ public final class Redeploy {
     public static void main(String[] args) throws Exception {
         long seconds = Long.parseLong(args[0]);
         long period = Long.parseLong(args[1]) * 1_000_000;
-        String[] jars = args[2].split(java.io.File.pathSeparator);
+        long collect = Long.parseLong(args[2]);
+        String[] jars = args[3].split(java.io.File.pathSeparator);
         URL[] urls = new URL[jars.length];
         for (int i = 0; i < jars.length; i++) {
             urls[i] = Path.of(jars[i]).toUri().toURL();
         }
-        String[] rest = java.util.Arrays.copyOfRange(args, 4, args.length);
+        String[] rest = java.util.Arrays.copyOfRange(args, 5, args.length);
         List<WeakReference<ClassLoader>> loaders = new ArrayList<>();
         long begin = System.nanoTime();
         long gone = 0;
         for (long n = 1; System.nanoTime() - begin < seconds * 1_000_000_000; n++) {
-            loaders.add(deploy(urls, args[3], rest));
+            loaders.add(deploy(urls, args[4], rest));
+            if (collect > 0 && n % collect == 0) {
+                System.gc();
+            }
             int before = loaders.size();
             loaders.removeIf(l -> l.get() == null);
             gone += before - loaders.size();

@@ -191,9 +191,8 @@ fn jportal() -> PathBuf {
     place::root().join("build/bin/jportal")
 }
 
-/// A hash of the whole flow of the main thread.
-fn flow(recording: &RecordedRun, capture: &Path) -> Result<u64> {
-    use std::hash::{DefaultHasher, Hasher};
+/// The length of the printed flow of the main thread, and a checksum.
+fn flow(recording: &RecordedRun, capture: &Path) -> Result<(usize, u32)> {
     use std::io::Read;
     let mut child = std::process::Command::new(jportal())
         .args(["print", "--level", "bytecode", "--thread", "main"])
@@ -202,19 +201,20 @@ fn flow(recording: &RecordedRun, capture: &Path) -> Result<u64> {
         .stderr(std::process::Stdio::null())
         .spawn()?;
     let mut out = child.stdout.take().ok_or("no pipe")?;
-    let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 16]);
+    let (mut length, mut checksum, mut buffer) = (0, 0, vec![0; 1 << 16]);
     loop {
         let n = out.read(&mut buffer)?;
         if n == 0 {
             break;
         }
-        buffer[..n].iter().for_each(|b| hasher.write_u8(*b));
+        length += n;
+        checksum = crc32c::crc32c_append(checksum, &buffer[..n]);
     }
     if !child.wait()?.success() {
         let why = recording.jportal(&["info"], capture, &[])?.stderr;
         return Err(format!("{} cannot be printed: {why}", capture.display()).into());
     }
-    Ok(hasher.finish())
+    Ok((length, checksum))
 }
 
 /// A recording, and the reference for its copies.

@@ -162,7 +162,8 @@ fn metadata_of_unloaded_classes_is_trimmed() {
     let flags = ["-XX:JPortalSnapshot=256k", "-Xmx96m", "-XX:MetaspaceSize=24m"];
     let mut command = flight.place.run(&flight.file("flight.jportal"), &["--timing", "tsc"]);
     command.args(flags).arg("-cp").arg(flight.place.programs.join("workloads.jar"));
-    let running = process::start(command.args(["Redeploy", "1000", "2500", &jars, "H2Load", "2"])).unwrap();
+    let running =
+        process::start(command.args(["Redeploy", "1000", "2500", "0", &jars, "H2Load", "2"])).unwrap();
     running.wait_for("deployed 1 ", LIMIT).unwrap();
     let pid = running.child_process().unwrap();
     let figure = |name: &str| -> u64 {

@@ -9,7 +9,7 @@ use jportal_tests::place;
 
 /// The number of programs in the short and in the long run, and the first seed, unless the
 /// environment sets them.
-const COUNT: u64 = 10;
+const COUNT: u64 = 6;
 const LONG_COUNT: u64 = 200;
 const SEED: u64 = 1;
 
