@@ -55,7 +55,7 @@ public class LiveControl {
         Path odd = Files.createDirectory(directory.resolve("%p-%t-%%"));
         record(odd.resolve("100%%-%p.jportal"), odd.resolve("100%-" + program.pid() + ".jportal"));
         String refused = jcmd("JPortal.start", "file=/nowhere/a.jportal");
-        Check.contains(refused, "JPortal cannot record: /nowhere/a.jportal", "a file that cannot be made");
+        Check.contains(refused, "JPortal cannot record: cannot open /nowhere/a.jportal", "a file that cannot be made");
         end();
 
         // JPortal.stop also ends a recording that began at the VM's start.

@@ -2,7 +2,7 @@
 
 use jportal_perf_abi::Refusal;
 use jportal_perf_abi::kernel::FILES_SHARE;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a recording could not start or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,7 @@ pub enum Error {
     #[error("the emulated PT unit failed: {0}")]
     Unit(String),
     /// The capture could not be created or written.
-    #[error("{path}: {source}")]
+    #[error("{}", of_capture(path, source))]
     Capture {
         /// The capture.
         path: PathBuf,
@@ -131,12 +131,17 @@ pub enum Error {
         seconds: u64,
     },
     /// The ring file could not be created.
-    #[error("ring file {path}: {source}; the ring needs {bytes} bytes there, see -XX:JPortalRingSize")]
+    #[error(
+        "ring file {path}: {source}; it is {bytes} bytes long, of which {allocated} need room at once, see \
+         -XX:JPortalRingSize"
+    )]
     Ring {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Its length.
         bytes: u64,
+        /// What is allocated when it is made: the ring without its overflow.
+        allocated: u64,
         /// The system's answer.
         source: std::io::Error,
     },
@@ -195,5 +200,28 @@ impl Error {
             Self::AlreadyStarted => 8,
             Self::Dump(_) => 10,
         }
+    }
+}
+
+/// The text of [`Error::Capture`]. Some of the capture's own errors name the file.
+fn of_capture(path: &Path, source: &jportal_capture::Error) -> String {
+    let (path, text) = (path.display().to_string(), source.to_string());
+    if text.contains(&path) { text } else { format!("{path}: {text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_capture_names_the_file_once() {
+        let path = PathBuf::from("/tmp/a.jportal");
+        let text = |source| Error::Capture { path: path.clone(), source }.to_string();
+        let named = text(jportal_capture::Error::Live { path: path.clone() });
+        assert!(named.starts_with("/tmp/a.jportal is in use"), "{named}");
+        assert_eq!(
+            text(jportal_capture::Error::DiskFull { written: 7 }).matches("/tmp/a.jportal").count(),
+            1
+        );
     }
 }

@@ -83,7 +83,7 @@ impl Ring {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let path = folder.join(format!("{}{}-{now:x}", layout::PREFIX, std::process::id()));
         let bytes = layout::BYTES as u64 + size + capacity;
-        let refused = |source| Error::Ring { path: path.clone(), bytes: size, source };
+        let refused = |source| Error::Ring { path: path.clone(), bytes, allocated: size, source };
         layout::remove_oldest(folder, DEAD_RINGS);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(refused)?;
@@ -102,7 +102,12 @@ impl Ring {
     pub fn anonymous(size: u64, capacity: u64) -> Result<Self, Error> {
         let bytes = layout::BYTES as u64 + size + capacity;
         let path = PathBuf::from("anonymous memory");
-        let all = Block::anonymous(bytes as usize).map_err(|source| Error::Ring { path, bytes, source })?;
+        let all = Block::anonymous(bytes as usize).map_err(|source| Error::Ring {
+            path,
+            bytes,
+            allocated: size,
+            source,
+        })?;
         Self::on(&all, size, capacity, None, None)
     }
 
@@ -117,6 +122,7 @@ impl Ring {
             all.part(at, len).ok_or_else(|| Error::Ring {
                 path: path.clone().unwrap_or_default(),
                 bytes: all.len() as u64,
+                allocated: size,
                 source: io::ErrorKind::InvalidInput.into(),
             })
         };

@@ -54,7 +54,7 @@ fn a_host_without_exceptions_records_through_the_bridge() {
     let starts = |n: usize, text: &str| assert!(lines[n].starts_with(text), "{told}");
     starts(0, "crooked 7 the code cache cannot be the memory of a file: mmap");
     starts(1, "nameless 1 JPortalFile: ");
-    starts(2, "nowhere 3 /nowhere/a.jportal: cannot open");
+    starts(2, "nowhere 3 cannot open /nowhere/a.jportal: ");
     starts(3, "unknown 1 source: 77 is not usable, known are 0 auto");
     starts(4, "log 3 recording to ");
     starts(5, "again 8 recording was already started");

@@ -171,7 +171,7 @@ fn a_capture_that_cannot_be_written_is_reported_at_start() {
     refused(&survive(&capture, Some(10)), "a.jportal: disk full after 0 bytes");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     refused(&survive(Path::new("/dev/full"), None), "it is a device");
-    refused(&survive(&dir.path().join("missing/a.jportal"), None), "missing/a.jportal: cannot open");
+    refused(&survive(&dir.path().join("missing/a.jportal"), None), "missing/a.jportal: No such file");
     std::fs::create_dir(dir.path().join("folder")).unwrap();
     refused(&survive(&dir.path().join("folder"), None), "is a directory");
 }
