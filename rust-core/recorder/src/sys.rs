@@ -229,3 +229,27 @@ unsafe fn map_at(address: usize, len: usize, protection: i32, flags: i32, fd: Ra
     let mapped = unsafe { libc::mmap(address as *mut libc::c_void, len, protection, flags, fd, 0) };
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    /// Memory of this process in KB, without that of files.
+    fn anonymous() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn free_memory_below_memory_in_use_is_returned() {
+        let before = anonymous();
+        let tables: Vec<Box<[u8]>> = (0..32 << 10).map(|_| vec![1; 4 << 10].into()).collect();
+        let in_use: Box<[u8]> = vec![1; 4 << 10].into();
+        drop(tables);
+        let free = anonymous().saturating_sub(before);
+        assert!(free > 100 << 10, "glibc has returned it by itself, so nothing is shown: {free} KB are left");
+        super::return_free_memory();
+        let left = anonymous().saturating_sub(before);
+        assert!(left < 50 << 10, "{left} of {free} KB are left");
+        drop(in_use);
+    }
+}
