@@ -93,6 +93,8 @@ impl Plan {
         }
         let mut plan = Self::default();
         let mut sites = Vec::new();
+        let (mut numbers, mut named) = (HashSet::new(), HashSet::new());
+        let mut of = None;
         for (line, text) in (2..).zip(lines) {
             let text = text?;
             let cells: Vec<&str> = text.split('\t').collect();
@@ -102,7 +104,18 @@ impl Plan {
                 cells.ok_or_else(|| bad(line, "a cell is missing".to_owned()))?;
             let number = |text: &str| text.parse().map_err(|_| bad(line, format!("{text:?} is no number")));
             let id: u32 = number(id)?;
+            if !numbers.insert(id) {
+                return Err(bad(line, format!("an earlier line has the number {id}")));
+            }
+            let method = [class, name, descriptor].map(str::to_owned);
+            if of.get_or_insert_with(|| method.clone()) != &method {
+                return Err(bad(line, "the method before it has no row of kind exit".to_owned()));
+            }
             if kind == "exit" {
+                of = None;
+                if !named.insert(method) {
+                    return Err(bad(line, format!("{class}.{name}{descriptor} is there twice")));
+                }
                 plan.methods.push(PlannedMethod {
                     class: class.to_owned(),
                     name: name.to_owned(),

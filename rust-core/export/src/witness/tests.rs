@@ -245,6 +245,12 @@ fn plans_and_logs_that_cannot_be_read() {
     let [unknown, cut] = [PLAN.replace("0\t0\t6\n", "0\t0\t60\n"), PLAN[..PLAN.len() - 32].to_owned()];
     assert!(said(&unknown).starts_with("line 2 of the plan: there is no method 60"), "{}", said(&unknown));
     assert!(said(&cut).contains("kind exit") || said(&cut).contains("missing"), "{}", said(&cut));
+    let again = said(&PLAN.replace("a/A\tg\t", "a/A\tf\t"));
+    assert!(again.starts_with("line 10 of the plan: a/A.f(I)I is there twice"), "{again}");
+    let again = said(&PLAN.replace("9\treturn", "4\treturn"));
+    assert!(again.starts_with("line 11 of the plan: an earlier line has the number 4"), "{again}");
+    let joined = said(&PLAN.replace("6\texit\ta/A\tf\t(I)I\t\t\t\t\t\t\n", ""));
+    assert!(joined.starts_with("line 8 of the plan: the method before it has no row"), "{joined}");
     let log = WordLog { tid: 7, number: 1, java_tid: 2, words: vec![1, 2, ENTRY] };
     let mut bytes = Vec::new();
     write_log(&log, &mut bytes).unwrap();
