@@ -33,40 +33,71 @@ const ALWAYS: Id = Id::MAX;
 const NEVER: Id = Id::MAX - 1;
 /// Time of an end that has not come.
 const NOT_YET: u64 = u64::MAX;
+/// Ends a list of needs.
+const NO_MORE: u32 = u32::MAX;
 
-/// What records describe.
+/// What records describe. A capture has hundreds of thousands of them.
 #[derive(Debug)]
 struct Thing {
     /// When it ended.
     ended: u64,
-    /// The class of a method, which ends with it; otherwise [`ALWAYS`].
+    /// The class of a method, which the method needs and ends with; otherwise [`ALWAYS`].
     of: Id,
-    /// What it needs.
-    needs: Vec<Id>,
+    /// What else it needs: the first of its list in [`Trim::needs`], or [`NO_MORE`].
+    needs: u32,
+}
+
+/// A thing that another one needs.
+#[derive(Debug, Clone, Copy)]
+struct Need {
+    thing: Id,
+    /// The next of the list, or [`NO_MORE`].
+    next: u32,
+}
+
+/// The things of a list of needs.
+struct Needs<'a> {
+    all: &'a [Need],
+    next: u32,
+}
+
+impl Iterator for Needs<'_> {
+    type Item = Id;
+
+    fn next(&mut self) -> Option<Id> {
+        let need = self.all.get(self.next as usize)?;
+        self.next = need.next;
+        Some(need.thing)
+    }
 }
 
 /// By what records name a thing, which several things may have in turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Name {
-    /// OS thread id.
-    Thread(u32),
-    /// `InstanceKlass*`.
-    Class(u64),
-    /// `Method*`.
-    Method(u64),
-    /// `nmethod*`.
-    NMethod(u64),
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// By OS thread id.
+    Thread,
+    /// By `InstanceKlass*`.
+    Class,
+    /// By `Method*`.
+    Method,
+    /// By `nmethod*`.
+    NMethod,
 }
+
+const KINDS: usize = 4;
+
+type Name = (Kind, u64);
 
 /// The things that the records passed so far describe.
 #[derive(Debug)]
 pub(crate) struct Trim {
     horizon: u64,
     things: Vec<Thing>,
+    needs: Vec<Need>,
     /// For each record the things that must be kept for it to be kept.
     records: Vec<[Id; 2]>,
-    /// The last thing of each name.
-    named: HashMap<Name, Id>,
+    /// The last thing of each name, by kind.
+    named: [HashMap<u64, Id>; KINDS],
     /// By address: end and thing of the code that is there.
     code: BTreeMap<u64, (u64, Id)>,
     /// By address and length: the last patch before the horizon, an index of `records`.
@@ -109,8 +140,9 @@ impl Trim {
         Self {
             horizon: horizon.0,
             things: Vec::new(),
+            needs: Vec::new(),
             records: Vec::new(),
-            named: HashMap::new(),
+            named: std::array::from_fn(|_| HashMap::new()),
             code: BTreeMap::new(),
             patches: HashMap::new(),
         }
@@ -127,42 +159,42 @@ impl Trim {
 
     fn things_of(&mut self, tsc: u64, record: &Record) -> Result<[Id; 2], Error> {
         let thing = match record {
-            Record::ThreadStarted(r) => self.living(Name::Thread(r.tid))?,
+            Record::ThreadStarted(r) => self.living((Kind::Thread, u64::from(r.tid)))?,
             // The new name may come after the end.
-            Record::ThreadRenamed(r) => self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS),
-            Record::ThreadExited(r) => self.end_of(Name::Thread(r.tid), tsc),
+            Record::ThreadRenamed(r) => self.last((Kind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS),
+            Record::ThreadExited(r) => self.end_of((Kind::Thread, u64::from(r.tid)), tsc),
             Record::ClassLoaded(r) => {
-                let id = self.living(Name::Class(r.klass))?;
-                self.needs(id, Name::Class(r.super_klass))?;
-                r.interfaces.iter().try_for_each(|i| self.needs(id, Name::Class(i.klass)))?;
+                let id = self.living((Kind::Class, r.klass))?;
+                self.needs(id, (Kind::Class, r.super_klass))?;
+                r.interfaces.iter().try_for_each(|i| self.needs(id, (Kind::Class, i.klass)))?;
                 id
             }
             Record::ClassDefined(r) => {
-                let id = self.living(Name::Class(r.klass))?;
-                self.needs(id, Name::Class(r.super_klass))?;
+                let id = self.living((Kind::Class, r.klass))?;
+                self.needs(id, (Kind::Class, r.super_klass))?;
                 id
             }
-            Record::ClassConstants(r) => self.last(Name::Class(r.klass)).unwrap_or(ALWAYS),
-            Record::ClassUnloaded(r) => self.end_of(Name::Class(r.klass), tsc),
+            Record::ClassConstants(r) => self.last((Kind::Class, r.klass)).unwrap_or(ALWAYS),
+            Record::ClassUnloaded(r) => self.end_of((Kind::Class, r.klass), tsc),
             Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
             // The VM may report the stub before the method.
-            Record::MethodStub(r) => self.living(Name::Method(r.method))?,
-            Record::MethodFreed(r) => self.end_of(Name::Method(r.method), tsc),
+            Record::MethodStub(r) => self.living((Kind::Method, r.method))?,
+            Record::MethodFreed(r) => self.end_of((Kind::Method, r.method), tsc),
             Record::BlobDefined(r) => self.install(tsc, r.start, r.code.0.len())?,
             Record::NMethodInstalled(r) => self.compiled(tsc, r)?,
             Record::NMethodMarkers(r) => match self.code_at(r.start) {
                 Some(id) => {
-                    r.contexts.iter().try_for_each(|c| self.needs(id, Name::Method(c.method)))?;
+                    r.contexts.iter().try_for_each(|c| self.needs(id, (Kind::Method, c.method)))?;
                     id
                 }
                 None => ALWAYS,
             },
-            Record::NMethodStateChanged(r) => self.last(Name::NMethod(r.nmethod)).unwrap_or(ALWAYS),
+            Record::NMethodStateChanged(r) => self.last((Kind::NMethod, r.nmethod)).unwrap_or(ALWAYS),
             Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
             Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
             Record::Resolution(r) => {
                 let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
-                return Ok([code, self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS)]);
+                return Ok([code, self.last((Kind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS)]);
             }
             // The interpreter stays, and notices concern the user.
             _ => ALWAYS,
@@ -172,7 +204,7 @@ impl Trim {
 
     fn new_thing(&mut self) -> Result<Id, Error> {
         let id = self.things.len() as Id;
-        push(&mut self.things, Thing { ended: NOT_YET, of: ALWAYS, needs: Vec::new() })?;
+        push(&mut self.things, Thing { ended: NOT_YET, of: ALWAYS, needs: NO_MORE })?;
         Ok(id)
     }
 
@@ -196,8 +228,8 @@ impl Trim {
         thing.ended.min(class)
     }
 
-    fn last(&self, name: Name) -> Option<Id> {
-        self.named.get(&name).copied()
+    fn last(&self, (kind, name): Name) -> Option<Id> {
+        self.named[kind as usize].get(&name).copied()
     }
 
     /// The thing that has the name now: a new one if the last one has ended.
@@ -206,7 +238,7 @@ impl Trim {
             return Ok(id);
         }
         let id = self.new_thing()?;
-        put(&mut self.named, name, id)?;
+        put(&mut self.named[name.0 as usize], name.1, id)?;
         Ok(id)
     }
 
@@ -219,23 +251,29 @@ impl Trim {
 
     /// Redefinition moves methods from one class to another, which both stay needed.
     fn define_method(&mut self, method: u64, klass: u64) -> Result<Id, Error> {
-        let id = self.living(Name::Method(method))?;
-        let class = Name::Class(klass);
-        let of = self.last(class).unwrap_or(ALWAYS);
+        let id = self.living((Kind::Method, method))?;
+        let of = self.last((Kind::Class, klass)).unwrap_or(ALWAYS);
         if let Some(thing) = self.things.get_mut(id as usize) {
-            thing.of = of;
+            let before = std::mem::replace(&mut thing.of, of);
+            self.add_need(id, before)?;
         }
-        self.needs(id, class)?;
         Ok(id)
     }
 
     /// The thing needs the one that has the name now, if there is any.
     fn needs(&mut self, id: Id, name: Name) -> Result<(), Error> {
-        let needed = self.last(name);
-        match (self.things.get_mut(id as usize), needed) {
-            (Some(thing), Some(needed)) if !thing.needs.contains(&needed) => push(&mut thing.needs, needed),
-            _ => Ok(()),
+        self.last(name).map_or(Ok(()), |needed| self.add_need(id, needed))
+    }
+
+    fn add_need(&mut self, id: Id, needed: Id) -> Result<(), Error> {
+        let Some(thing) = self.things.get_mut(id as usize) else { return Ok(()) };
+        let is_known =
+            needed == thing.of || Needs { all: &self.needs, next: thing.needs }.any(|n| n == needed);
+        if needed == ALWAYS || is_known {
+            return Ok(());
         }
+        let first = std::mem::replace(&mut thing.needs, self.needs.len() as u32);
+        push(&mut self.needs, Need { thing: needed, next: first })
     }
 
     /// Code was installed. What was there before is gone, even if nothing reported it.
@@ -255,9 +293,9 @@ impl Trim {
 
     fn compiled(&mut self, tsc: u64, r: &NMethodInstalled) -> Result<Id, Error> {
         let id = self.install(tsc, r.start, r.code.0.len())?;
-        put(&mut self.named, Name::NMethod(r.nmethod), id)?;
-        self.needs(id, Name::Method(r.method))?;
-        r.scopes.iter().try_for_each(|scope| self.needs(id, Name::Method(scope.method)))?;
+        put(&mut self.named[Kind::NMethod as usize], r.nmethod, id)?;
+        self.needs(id, (Kind::Method, r.method))?;
+        r.scopes.iter().try_for_each(|scope| self.needs(id, (Kind::Method, scope.method)))?;
         Ok(id)
     }
 
@@ -308,8 +346,10 @@ impl Trim {
             if std::mem::replace(&mut kept[id as usize], true) {
                 continue;
             }
-            for &needed in &self.things[id as usize].needs {
-                if !kept[needed as usize] {
+            let thing = &self.things[id as usize];
+            let needs = Needs { all: &self.needs, next: thing.needs };
+            for needed in needs.chain([thing.of]) {
+                if kept.get(needed as usize).is_some_and(|kept| !kept) {
                     push(&mut due, needed)?;
                 }
             }
