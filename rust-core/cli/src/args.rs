@@ -432,7 +432,7 @@ pub(crate) struct RunArgs {
     /// With --pid: stop the recording after this time (`10`, `2.5`, `500ms`)
     #[arg(long = "for", value_name = "SECONDS", requires = "pid", value_parser = crate::range::seconds)]
     pub(crate) length: Option<std::time::Duration>,
-    /// The program: `java` with its arguments, or its arguments alone
+    /// The program: `java`, or the path of one, with its arguments; or its arguments alone
     #[arg(last = true, required_unless_present = "pid", value_name = "[java] ARGS")]
     pub(crate) java_args: Vec<OsString>,
 }

@@ -70,7 +70,11 @@ fn record(args: &RunArgs) -> Result<ProgramEnd> {
     if let Some(pid) = args.pid {
         return attach::record(args, pid);
     }
-    let java = locate::java(args.java.as_deref())?;
+    let (named, java_args) = program(&args.java_args);
+    if let (Some(named), Some(java)) = (named, &args.java) {
+        bail!("--java {} and {}: give one of them", java.display(), named.display());
+    }
+    let java = locate::java(args.java.as_deref().or(named))?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
     let source = TraceSource::choose(args.emulate, locate::has_intel_pt());
     if !args.quiet {
@@ -88,7 +92,7 @@ fn record(args: &RunArgs) -> Result<ProgramEnd> {
             (None, Command::new(&java))
         }
     };
-    command.args(java_flags(args, &output, source)).args(java_args(&args.java_args));
+    command.args(java_flags(args, &output, source)).args(java_args);
     keep_old(&output)?;
     detail(|| format!("running {command:?}"));
     let since = SystemTime::now();
@@ -98,11 +102,16 @@ fn record(args: &RunArgs) -> Result<ProgramEnd> {
     Ok(outcome.end)
 }
 
-/// The arguments of `java`, without the word `java` in front of them.
-fn java_args(all: &[OsString]) -> &[OsString] {
-    match all {
-        [first, rest @ ..] if first == "java" && !rest.is_empty() => rest,
-        all => all,
+/// The path of `java`, if the program's first word is one, and the arguments of `java`.
+fn program(all: &[OsString]) -> (Option<&Path>, &[OsString]) {
+    let Some((first, rest)) = all.split_first() else { return (None, all) };
+    let path = Path::new(first);
+    if first == "java" && !rest.is_empty() {
+        (None, rest)
+    } else if path.components().count() > 1 && path.ends_with("java") && path.is_file() {
+        (Some(path), rest)
+    } else {
+        (None, all)
     }
 }
 
@@ -259,8 +268,14 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(java_args(&words(&["java", "-jar", "x"])), words(&["-jar", "x"]));
-        assert_eq!(java_args(&words(&["Main", "java"])), words(&["Main", "java"]));
+        assert_eq!(program(&words(&["java", "-jar", "x"])), (None, &*words(&["-jar", "x"])));
+        assert_eq!(program(&words(&["Main", "java"])), (None, &*words(&["Main", "java"])));
+        let folder = tempfile::tempdir().unwrap();
+        let java = folder.path().join("java");
+        let given = words(&[java.to_str().unwrap(), "-jar", "x"]);
+        assert_eq!(program(&given), (None, &*given), "no file, so it is a class");
+        std::fs::write(&java, "").unwrap();
+        assert_eq!(program(&given), (Some(&*java), &*words(&["-jar", "x"])));
         let flags = java_flags(&parse(&["--aux", "1m"]), Path::new("/a"), TraceSource::Perf);
         assert!(
             flags.iter().any(|f| f == "-XX:JPortalSource=perf")
