@@ -17,9 +17,11 @@
 //! The order and the times of the records that are kept do not change. So at any time after the
 //! horizon, they describe the same VM.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::BTreeMap;
+use std::hash::{Hash, RandomState};
 
+use allocator_api2::alloc::Allocator;
+use allocator_api2::vec::Vec;
 use jportal_units::Tsc;
 
 use crate::error::Error;
@@ -88,30 +90,34 @@ const KINDS: usize = 4;
 
 type Name = (Kind, u64);
 
-/// The things that the records passed so far describe.
+type HashMap<K, V, A> = hashbrown::HashMap<K, V, RandomState, A>;
+
+/// The things that the records passed so far describe. The tables have megabytes for a capture of a
+/// hundred, so the caller chooses the memory (`A`) that they are in.
 #[derive(Debug)]
-pub(crate) struct Trim {
+pub(crate) struct Trim<A: Allocator + Clone> {
+    memory: A,
     horizon: u64,
-    things: Vec<Thing>,
-    needs: Vec<Need>,
+    things: Vec<Thing, A>,
+    needs: Vec<Need, A>,
     /// For each record the things that must be kept for it to be kept.
-    records: Vec<[Id; 2]>,
+    records: Vec<[Id; 2], A>,
     /// The last thing of each name, by kind.
-    named: [HashMap<u64, Id>; KINDS],
+    named: [HashMap<u64, Id, A>; KINDS],
     /// By address: end and thing of the code that is there.
     code: BTreeMap<u64, (u64, Id)>,
     /// By address and length: the last patch before the horizon, an index of `records`.
-    patches: HashMap<(u64, usize), usize>,
+    patches: HashMap<(u64, usize), usize, A>,
 }
 
 /// The records to keep.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    records: Vec<[Id; 2]>,
-    things: Vec<bool>,
+pub(crate) struct Kept<A: Allocator> {
+    records: Vec<[Id; 2], A>,
+    things: Vec<bool, A>,
 }
 
-impl Kept {
+impl<A: Allocator> Kept<A> {
     /// Whether to keep the record with this number.
     pub(crate) fn has(&self, record: usize) -> bool {
         let needed = |id: &Id| *id == ALWAYS || self.things.get(*id as usize).is_some_and(|kept| *kept);
@@ -123,35 +129,37 @@ fn no_memory<T>(items: usize) -> Error {
     Error::Memory { bytes: (items * size_of::<T>()) as u64 }
 }
 
-fn push<T>(to: &mut Vec<T>, item: T) -> Result<(), Error> {
+fn push<T, A: Allocator>(to: &mut Vec<T, A>, item: T) -> Result<(), Error> {
     to.try_reserve(1).map_err(|_| no_memory::<T>(to.len() + 1))?;
     to.push(item);
     Ok(())
 }
 
-fn put<K: Eq + Hash, V>(map: &mut HashMap<K, V>, key: K, value: V) -> Result<Option<V>, Error> {
+fn put<K: Eq + Hash, V, A: Allocator>(
+    map: &mut HashMap<K, V, A>,
+    key: K,
+    value: V,
+) -> Result<Option<V>, Error> {
     map.try_reserve(1).map_err(|_| no_memory::<(K, V)>(map.len() + 1))?;
     Ok(map.insert(key, value))
 }
 
-impl Trim {
+impl<A: Allocator + Clone> Trim<A> {
     /// For a trace that shows nothing before `horizon`.
-    pub(crate) fn new(horizon: Tsc) -> Self {
+    pub(crate) fn new(horizon: Tsc, memory: A) -> Self {
+        let map = || HashMap::with_hasher_in(RandomState::new(), memory.clone());
         Self {
             horizon: horizon.0,
-            things: Vec::new(),
-            needs: Vec::new(),
-            records: Vec::new(),
-            named: std::array::from_fn(|_| HashMap::new()),
+            things: Vec::new_in(memory.clone()),
+            needs: Vec::new_in(memory.clone()),
+            records: Vec::new_in(memory.clone()),
+            named: std::array::from_fn(|_| map()),
             code: BTreeMap::new(),
-            patches: HashMap::new(),
+            patches: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
+            memory,
         }
     }
 
-    /// Takes the next record of the stream.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
     pub(crate) fn pass(&mut self, stamped: &Stamped) -> Result<(), Error> {
         let needed = self.things_of(stamped.tsc, &stamped.record)?;
         push(&mut self.records, needed)
@@ -332,11 +340,11 @@ impl Trim {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(crate) fn finish(self) -> Result<Kept, Error> {
-        let mut kept = Vec::new();
+    pub(crate) fn finish(self) -> Result<Kept<A>, Error> {
+        let mut kept = Vec::new_in(self.memory.clone());
         kept.try_reserve_exact(self.things.len()).map_err(|_| no_memory::<bool>(self.things.len()))?;
         kept.resize(self.things.len(), false);
-        let mut due: Vec<Id> = Vec::new();
+        let mut due = Vec::new_in(self.memory.clone());
         for id in 0..self.things.len() as Id {
             if self.ended(id) >= self.horizon {
                 push(&mut due, id)?;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
+use allocator_api2::alloc::Global;
+
 use super::*;
 use crate::schema::{
     BlobDefined, ClassConstants, ClassDefined, ClassUnloaded, CodeFreed, CodePatched, InlineContext,
@@ -11,7 +13,7 @@ const HORIZON: u64 = 100;
 
 /// Passes records, each with its time, and returns the numbers of those that are kept.
 fn kept(records: &[(u64, Record)]) -> Vec<usize> {
-    let mut trim = Trim::new(Tsc(HORIZON));
+    let mut trim = Trim::new(Tsc(HORIZON), Global);
     for (tsc, record) in records {
         trim.pass(&Stamped { tsc: *tsc, record: record.clone() }).unwrap();
     }

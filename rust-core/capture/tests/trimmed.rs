@@ -6,6 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use allocator_api2::alloc::Global;
 use jportal_capture::schema::{ThreadExited, ThreadStarted};
 use jportal_capture::{
     CaptureReader, CaptureWriter, EndReason, Error, Header, Record, Stamped, encode_frame,
@@ -64,7 +65,7 @@ impl Place {
 }
 
 fn trim(writer: &CaptureWriter, copy: &Path, horizon: u64) -> Result<jportal_capture::TrimmedCopy, Error> {
-    writer.copy()?.trimmed_to(copy, UID(), Tsc(horizon), &|| true)
+    writer.copy()?.trimmed_to(copy, UID(), Tsc(horizon), &|| true, Global)
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn a_copy_that_cannot_be_made_leaves_no_file() {
     let files = || std::fs::read_dir(place.capture.parent().unwrap()).unwrap().count();
     drop(trim(&writer, &place.copy, 900).unwrap());
     assert_eq!(files(), 1);
-    let unwanted = writer.copy().unwrap().trimmed_to(&place.copy, UID(), Tsc(900), &|| false);
+    let unwanted = writer.copy().unwrap().trimmed_to(&place.copy, UID(), Tsc(900), &|| false, Global);
     assert!(matches!(unwanted, Err(Error::Closed)));
     let copy = trim(&writer, &place.copy, 900).unwrap();
     assert!(copy.take_place(&place.capture.join("no folder")).is_err());

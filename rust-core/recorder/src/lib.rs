@@ -32,6 +32,7 @@ mod dump_requests;
 mod error;
 mod header;
 mod log;
+mod pages;
 mod recorder;
 mod reserve;
 mod ring;

@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::log::Level;
+use crate::pages::Pages;
 use crate::recorder::{panic_text, spawn};
 use crate::session::{Replacement, Session};
 use crate::sys;
@@ -111,7 +112,7 @@ fn trim(session: &Session) -> Result<Option<u64>, Error> {
     let mut name = session.path.clone().into_os_string();
     name.push(".trim");
     let is_wanted = || session.ring.is_open();
-    let copy = present.trimmed_to(&PathBuf::from(name), sys::user(), needed, &is_wanted);
+    let copy = present.trimmed_to(&PathBuf::from(name), sys::user(), needed, &is_wanted, Pages);
     let mut copy = match copy {
         Err(_) if !is_wanted() => return Ok(None),
         copy => copy.map_err(refused)?,

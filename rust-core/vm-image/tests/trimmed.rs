@@ -3,6 +3,7 @@
 //! At each time after the horizon, a trimmed capture describes the same VM as the whole one.
 //! Random VMs load and unload classes, compile, patch and free code, all at few addresses.
 
+use allocator_api2::alloc::Global;
 use fastrand::Rng;
 use jportal_capture::schema::{
     BlobDefined, ClassDefined, ClassUnloaded, CodeFreed, CodePatched, MethodDefined, MethodFreed, MethodStub,
@@ -284,7 +285,7 @@ fn a_trimmed_capture_describes_the_same_vm() {
         vm.records.iter().for_each(|record| encode_frame(record, &mut bytes));
         writer.metadata(&bytes).unwrap();
         let horizon = rng.u64(0..vm.now);
-        let copy = writer.copy().unwrap().trimmed_to(&other, uid, Tsc(horizon), &|| true).unwrap();
+        let copy = writer.copy().unwrap().trimmed_to(&other, uid, Tsc(horizon), &|| true, Global).unwrap();
         drop(copy.take_place(&other).unwrap());
         let (whole, trimmed) = (CaptureReader::open(&path).unwrap(), CaptureReader::open(&other).unwrap());
         left = (left.0 + whole.metadata().count(), left.1 + trimmed.metadata().count());

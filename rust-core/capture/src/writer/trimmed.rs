@@ -9,6 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
+use allocator_api2::alloc::Allocator;
+use allocator_api2::vec::Vec as VecIn;
 use jportal_units::Tsc;
 
 use super::{CaptureCopy, CaptureWriter, PREAMBLE};
@@ -39,7 +41,7 @@ pub struct TrimmedCopy {
 
 impl CaptureCopy {
     /// Copies to the new file `path` what a trace needs that shows nothing before `horizon`. Asks
-    /// now and then whether the copy `is_wanted` still.
+    /// now and then whether the copy `is_wanted` still. The tables that this takes are in `memory`.
     ///
     /// # Errors
     /// Those of reading the file and of [`CaptureWriter::create_safely`]; also when the metadata
@@ -50,9 +52,10 @@ impl CaptureCopy {
         uid: u32,
         horizon: Tsc,
         is_wanted: &dyn Fn() -> bool,
+        memory: impl Allocator + Clone,
     ) -> Result<TrimmedCopy, Error> {
-        let mut trim = Trim::new(horizon);
-        let mut lengths = Vec::new();
+        let mut trim = Trim::new(horizon, memory.clone());
+        let mut lengths = VecIn::new_in(memory);
         let header = self.each_frame(is_wanted, &mut |at, frame| {
             lengths.try_reserve(1).map_err(|_| Error::Memory { bytes: lengths.len() as u64 })?;
             lengths.push(frame.len() as u32);
@@ -141,7 +144,7 @@ impl TrimmedCopy {
     fn fill(
         &mut self,
         original: &CaptureCopy,
-        kept: &Kept,
+        kept: &Kept<impl Allocator>,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let writer = self.writer()?;
