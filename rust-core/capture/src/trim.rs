@@ -75,7 +75,7 @@ impl Iterator for Needs<'_> {
 
 /// By what records name a thing, which several things may have in turn.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ThingKind {
     /// By OS thread id.
     Thread,
     /// By `InstanceKlass*`.
@@ -88,7 +88,7 @@ enum Kind {
 
 const KINDS: usize = 4;
 
-type Name = (Kind, u64);
+type Name = (ThingKind, u64);
 
 type HashMap<K, V, A> = hashbrown::HashMap<K, V, RandomState, A>;
 
@@ -167,42 +167,42 @@ impl<A: Allocator + Clone> Trim<A> {
 
     fn things_of(&mut self, tsc: u64, record: &Record) -> Result<[Id; 2], Error> {
         let thing = match record {
-            Record::ThreadStarted(r) => self.living((Kind::Thread, u64::from(r.tid)))?,
+            Record::ThreadStarted(r) => self.living((ThingKind::Thread, u64::from(r.tid)))?,
             // The new name may come after the end.
-            Record::ThreadRenamed(r) => self.last((Kind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS),
-            Record::ThreadExited(r) => self.end_of((Kind::Thread, u64::from(r.tid)), tsc),
+            Record::ThreadRenamed(r) => self.last((ThingKind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS),
+            Record::ThreadExited(r) => self.end_of((ThingKind::Thread, u64::from(r.tid)), tsc),
             Record::ClassLoaded(r) => {
-                let id = self.living((Kind::Class, r.klass))?;
-                self.needs(id, (Kind::Class, r.super_klass))?;
-                r.interfaces.iter().try_for_each(|i| self.needs(id, (Kind::Class, i.klass)))?;
+                let id = self.living((ThingKind::Class, r.klass))?;
+                self.needs(id, (ThingKind::Class, r.super_klass))?;
+                r.interfaces.iter().try_for_each(|i| self.needs(id, (ThingKind::Class, i.klass)))?;
                 id
             }
             Record::ClassDefined(r) => {
-                let id = self.living((Kind::Class, r.klass))?;
-                self.needs(id, (Kind::Class, r.super_klass))?;
+                let id = self.living((ThingKind::Class, r.klass))?;
+                self.needs(id, (ThingKind::Class, r.super_klass))?;
                 id
             }
-            Record::ClassConstants(r) => self.last((Kind::Class, r.klass)).unwrap_or(ALWAYS),
-            Record::ClassUnloaded(r) => self.end_of((Kind::Class, r.klass), tsc),
+            Record::ClassConstants(r) => self.last((ThingKind::Class, r.klass)).unwrap_or(ALWAYS),
+            Record::ClassUnloaded(r) => self.end_of((ThingKind::Class, r.klass), tsc),
             Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
             // The VM may report the stub before the method.
-            Record::MethodStub(r) => self.living((Kind::Method, r.method))?,
-            Record::MethodFreed(r) => self.end_of((Kind::Method, r.method), tsc),
+            Record::MethodStub(r) => self.living((ThingKind::Method, r.method))?,
+            Record::MethodFreed(r) => self.end_of((ThingKind::Method, r.method), tsc),
             Record::BlobDefined(r) => self.install(tsc, r.start, r.code.0.len())?,
             Record::NMethodInstalled(r) => self.compiled(tsc, r)?,
             Record::NMethodMarkers(r) => match self.code_at(r.start) {
                 Some(id) => {
-                    r.contexts.iter().try_for_each(|c| self.needs(id, (Kind::Method, c.method)))?;
+                    r.contexts.iter().try_for_each(|c| self.needs(id, (ThingKind::Method, c.method)))?;
                     id
                 }
                 None => ALWAYS,
             },
-            Record::NMethodStateChanged(r) => self.last((Kind::NMethod, r.nmethod)).unwrap_or(ALWAYS),
+            Record::NMethodStateChanged(r) => self.last((ThingKind::NMethod, r.nmethod)).unwrap_or(ALWAYS),
             Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
             Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
             Record::Resolution(r) => {
                 let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
-                return Ok([code, self.last((Kind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS)]);
+                return Ok([code, self.last((ThingKind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS)]);
             }
             // The interpreter stays, and notices concern the user.
             _ => ALWAYS,
@@ -259,8 +259,8 @@ impl<A: Allocator + Clone> Trim<A> {
 
     /// Redefinition moves methods from one class to another, which both stay needed.
     fn define_method(&mut self, method: u64, klass: u64) -> Result<Id, Error> {
-        let id = self.living((Kind::Method, method))?;
-        let of = self.last((Kind::Class, klass)).unwrap_or(ALWAYS);
+        let id = self.living((ThingKind::Method, method))?;
+        let of = self.last((ThingKind::Class, klass)).unwrap_or(ALWAYS);
         if let Some(thing) = self.things.get_mut(id as usize) {
             let before = std::mem::replace(&mut thing.of, of);
             self.add_need(id, before)?;
@@ -301,9 +301,9 @@ impl<A: Allocator + Clone> Trim<A> {
 
     fn compiled(&mut self, tsc: u64, r: &NMethodInstalled) -> Result<Id, Error> {
         let id = self.install(tsc, r.start, r.code.0.len())?;
-        put(&mut self.named[Kind::NMethod as usize], r.nmethod, id)?;
-        self.needs(id, (Kind::Method, r.method))?;
-        r.scopes.iter().try_for_each(|scope| self.needs(id, (Kind::Method, scope.method)))?;
+        put(&mut self.named[ThingKind::NMethod as usize], r.nmethod, id)?;
+        self.needs(id, (ThingKind::Method, r.method))?;
+        r.scopes.iter().try_for_each(|scope| self.needs(id, (ThingKind::Method, scope.method)))?;
         Ok(id)
     }
 

@@ -9,8 +9,9 @@ import java.util.List;
  * Deploys a program again and again, as a server does: a class loader of its own for each
  * deployment, which is dropped afterwards. Arguments: seconds, milliseconds from one deployment to
  * the next, deployments from one System.gc() to the next (0: the collector decides), the jars
- * (path-separated), the class, its arguments. After each deployment a line says how many there were,
- * and how many of their class loaders are gone. The last deployment is over when the program ends.
+ * (path-separated), the class, its arguments. After each deployment a line says how many there
+ * were, and how many of their class loaders are gone. The last deployment is over when the program
+ * ends.
  */
 public final class Redeploy {
     private Redeploy() {}
