@@ -64,7 +64,11 @@ impl Place {
     }
 }
 
-fn trim(writer: &CaptureWriter, copy: &Path, horizon: u64) -> Result<jportal_capture::TrimmedCopy, Error> {
+fn trim(
+    writer: &CaptureWriter,
+    copy: &Path,
+    horizon: u64,
+) -> Result<jportal_capture::TrimmedCopy<Global>, Error> {
     writer.copy()?.trimmed_to(copy, UID(), Tsc(horizon), &|| true, Global)
 }
 

@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
 use crate::log::{Level, Log};
+use crate::pages::Pages;
 use crate::reserve;
 use crate::ring::Ring;
 use crate::sys::{self, rdtsc};
@@ -79,7 +80,7 @@ pub(crate) enum Replacement {
     /// It is the capture now, of this length.
     Done(u64),
     /// A dump still needs what was trimmed.
-    Later(TrimmedCopy),
+    Later(TrimmedCopy<Pages>),
     /// The capture accepts nothing more, or another file has its name.
     Never,
 }
@@ -273,7 +274,7 @@ impl Session {
     /// Those of reading the capture and of writing and renaming the copy. The capture stays.
     pub(crate) fn replace(
         &self,
-        mut copy: TrimmedCopy,
+        mut copy: TrimmedCopy<Pages>,
         horizon: u64,
     ) -> Result<Replacement, jportal_capture::Error> {
         let _no_dump = lock(&self.collecting);

@@ -27,36 +27,38 @@ use crate::trim::{Kept, Trim};
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 20;
 
-type EachChunk<'a> = dyn FnMut(&Head, Vec<u8>) -> Result<(), Error> + 'a;
+type EachChunk<'a> = dyn FnMut(&Head, &[u8]) -> Result<(), Error> + 'a;
 type EachFrame<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'a;
 
 /// A trimmed copy. Its file is removed unless it takes the original's place.
 #[derive(Debug)]
-pub struct TrimmedCopy {
+pub struct TrimmedCopy<A> {
     writer: Option<CaptureWriter>,
     path: PathBuf,
     /// Up to where the original's file has been read.
     read: u64,
+    /// Has the buffers.
+    memory: A,
 }
 
 impl CaptureCopy {
     /// Copies to the new file `path` what a trace needs that shows nothing before `horizon`. Asks
-    /// now and then whether the copy `is_wanted` still. The tables that this takes are in `memory`.
+    /// now and then whether the copy `is_wanted` still. Tables and buffers are in `memory`.
     ///
     /// # Errors
     /// Those of reading the file and of [`CaptureWriter::create_safely`]; also when the metadata
     /// does not end at a record boundary, and [`Error::Closed`] when the copy is not wanted.
-    pub fn trimmed_to(
+    pub fn trimmed_to<A: Allocator + Clone>(
         self,
         path: &Path,
         uid: u32,
         horizon: Tsc,
         is_wanted: &dyn Fn() -> bool,
-        memory: impl Allocator + Clone,
-    ) -> Result<TrimmedCopy, Error> {
+        memory: A,
+    ) -> Result<TrimmedCopy<A>, Error> {
         let mut trim = Trim::new(horizon, memory.clone());
-        let mut lengths = VecIn::new_in(memory);
-        let header = self.each_frame(is_wanted, &mut |at, frame| {
+        let mut lengths = VecIn::new_in(memory.clone());
+        let header = self.each_frame(is_wanted, &memory, &mut |at, frame| {
             lengths.try_reserve(1).map_err(|_| Error::Memory { bytes: lengths.len() as u64 })?;
             lengths.push(frame.len() as u32);
             match decode_frame(frame, at)? {
@@ -73,19 +75,26 @@ impl CaptureCopy {
         writer.metadata_from = self.written.metadata - left;
         writer.written.metadata = writer.metadata_from;
         writer.frames = FrameTracker::starting_at(writer.metadata_from);
-        let mut copy = TrimmedCopy { writer: Some(writer), path, read: self.written.file };
+        let mut copy = TrimmedCopy { writer: Some(writer), path, read: self.written.file, memory };
         copy.writer()?.header(&header)?;
         copy.fill(&self, &kept, is_wanted)?;
         Ok(copy)
     }
 
     /// The chunks of the file from `place` to `end`.
-    fn each_chunk(&self, mut place: u64, end: u64, f: &mut EachChunk<'_>) -> Result<(), Error> {
+    fn each_chunk(
+        &self,
+        mut place: u64,
+        end: u64,
+        memory: &(impl Allocator + Clone),
+        f: &mut EachChunk<'_>,
+    ) -> Result<(), Error> {
+        let mut payload = VecIn::new_in(memory.clone());
         while place < end {
             let head = self.head_at(&self.source, place)?;
-            let mut payload = Vec::new();
             let len = head.len as usize;
-            payload.try_reserve_exact(len).map_err(|_| Error::Memory { bytes: len as u64 })?;
+            payload.clear();
+            payload.try_reserve(len).map_err(|_| Error::Memory { bytes: len as u64 })?;
             payload.resize(len, 0);
             reader::read_at(&self.source, &mut payload, place + HEAD as u64)?;
             let found = self.sealer.crc(&payload);
@@ -93,7 +102,7 @@ impl CaptureCopy {
                 let kind = head.kind.name();
                 return Err(Error::Checksum { kind, place, len: head.len, found, stored: head.payload_crc });
             }
-            f(&head, payload)?;
+            f(&head, &payload)?;
             place += head.chunk_len();
         }
         Ok(())
@@ -101,11 +110,16 @@ impl CaptureCopy {
 
     /// Calls `f` with each frame of the metadata and its offset in the stream. Returns the last
     /// header of the file.
-    fn each_frame(&self, is_wanted: &dyn Fn() -> bool, f: &mut EachFrame<'_>) -> Result<Header, Error> {
-        let (mut header, mut rest, mut at) = (None, Vec::new(), self.metadata_from);
-        self.each_chunk(PREAMBLE as u64, self.written.file, &mut |head, payload| {
+    fn each_frame(
+        &self,
+        is_wanted: &dyn Fn() -> bool,
+        memory: &(impl Allocator + Clone),
+        f: &mut EachFrame<'_>,
+    ) -> Result<Header, Error> {
+        let (mut header, mut rest, mut at) = (None, VecIn::new_in(memory.clone()), self.metadata_from);
+        self.each_chunk(PREAMBLE as u64, self.written.file, memory, &mut |head, payload| {
             if head.kind == Kind::Header {
-                header = Header::decode(&mut Source::new(&payload)).ok().or(header.take());
+                header = Header::decode(&mut Source::new(payload)).ok().or(header.take());
             }
             if head.kind != Kind::Metadata {
                 return Ok(());
@@ -114,7 +128,7 @@ impl CaptureCopy {
                 return Err(Error::Closed);
             }
             rest.try_reserve(payload.len()).map_err(|_| Error::Memory { bytes: payload.len() as u64 })?;
-            rest.extend_from_slice(&payload);
+            rest.extend_from_slice(payload);
             let mut used = 0;
             while let Some(FrameHeader { len, .. }) = FrameHeader::read(&rest[used..]) {
                 if len < FRAME_HEADER {
@@ -135,7 +149,7 @@ impl CaptureCopy {
     }
 }
 
-impl TrimmedCopy {
+impl<A: Allocator + Clone> TrimmedCopy<A> {
     fn writer(&mut self) -> Result<&mut CaptureWriter, Error> {
         self.writer.as_mut().ok_or(Error::Closed)
     }
@@ -147,11 +161,12 @@ impl TrimmedCopy {
         kept: &Kept<impl Allocator>,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
+        let memory = self.memory.clone();
         let writer = self.writer()?;
-        let mut piece = Vec::new();
+        let mut piece = VecIn::new_in(memory.clone());
         piece.try_reserve(PIECE).map_err(|_| Error::Memory { bytes: PIECE as u64 })?;
         let mut number = 0;
-        original.each_frame(is_wanted, &mut |_, frame| {
+        original.each_frame(is_wanted, &memory, &mut |_, frame| {
             if kept.has(number) {
                 piece.try_reserve(frame.len()).map_err(|_| Error::Memory { bytes: frame.len() as u64 })?;
                 piece.extend_from_slice(frame);
@@ -171,17 +186,17 @@ impl TrimmedCopy {
     /// # Errors
     /// Those of reading the original and of writing the copy.
     pub fn catch_up(&mut self, original: &CaptureCopy) -> Result<u64, Error> {
-        let (from, to) = (self.read, original.written.file);
+        let (from, to, memory) = (self.read, original.written.file, self.memory.clone());
         let writer = self.writer()?;
-        original.each_chunk(from, to, &mut |head, payload| match head.kind {
+        original.each_chunk(from, to, &memory, &mut |head, payload| match head.kind {
             Kind::Header => {
                 let source = |source| Error::Chunk { kind: head.kind.name(), place: from, source };
-                writer.header(&Header::decode(&mut Source::new(&payload)).map_err(source)?)
+                writer.header(&Header::decode(&mut Source::new(payload)).map_err(source)?)
             }
-            Kind::Metadata => writer.metadata(&payload),
+            Kind::Metadata => writer.metadata(payload),
             // The copy has an index of its own.
             Kind::Index => Ok(()),
-            _ => writer.listed_chunk(head, &payload),
+            _ => writer.listed_chunk(head, payload),
         })?;
         writer.streams.clone_from(&original.streams);
         (writer.written.pt, writer.written.sideband) = (original.written.pt, original.written.sideband);
@@ -211,7 +226,7 @@ impl TrimmedCopy {
     }
 }
 
-impl Drop for TrimmedCopy {
+impl<A> Drop for TrimmedCopy<A> {
     fn drop(&mut self) {
         if self.writer.is_some() {
             let _ = std::fs::remove_file(&self.path);
