@@ -26,8 +26,12 @@ import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 import jportal.test.Check;
 import jportal.test.Vm;
@@ -36,6 +40,8 @@ public class CrashReport {
     private static final int RUNS = 5;
     /** What recording may add, and what a busy machine may. */
     private static final long LIMIT_MS = 100 + 150;
+    /** Steps of the report that fail without recording as well. */
+    private static final Set<String> FAULTS = new HashSet<>();
 
     public static void main(String[] args) throws Exception {
         long[] plain = new long[RUNS];
@@ -76,7 +82,15 @@ public class CrashReport {
         Check.contains(text, "siginfo: si_signo: 11 (SIGSEGV)", "the signal");
         Check.contains(text, "Registers:", "the context");
         Check.contains(text, "\nEND.\n", "the report is complete");
-        Check.lacks(text, "error occurred during error reporting", "a second fault");
+        // A debug VM cannot print the heap from a thread that it does not know, such as this one.
+        Matcher again = Pattern.compile("error occurred during error reporting \\(([^)]*)\\)").matcher(text);
+        while (again.find()) {
+            String step = again.group(1);
+            if (recording.startsWith("-XX:-")) {
+                FAULTS.add(step);
+            }
+            Check.that(FAULTS.contains(step), "a second fault while " + step);
+        }
         return ms;
     }
 
