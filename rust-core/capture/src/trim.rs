@@ -160,6 +160,10 @@ impl<A: Allocator + Clone> Trim<A> {
         }
     }
 
+    /// Takes the next record of the stream.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub(crate) fn pass(&mut self, stamped: &Stamped) -> Result<(), Error> {
         let needed = self.things_of(stamped.tsc, &stamped.record)?;
         push(&mut self.records, needed)
