@@ -74,21 +74,17 @@ impl Iterator for Needs<'_> {
 }
 
 /// By what records name a thing, which several things may have in turn.
-#[derive(Debug, Clone, Copy)]
-enum ThingKind {
-    /// By OS thread id.
-    Thread,
-    /// By `InstanceKlass*`.
-    Class,
-    /// By `Method*`.
-    Method,
-    /// By `nmethod*`.
-    NMethod,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    /// OS thread id.
+    Thread(u32),
+    /// `InstanceKlass*`.
+    Class(u64),
+    /// `Method*`.
+    Method(u64),
+    /// `nmethod*`.
+    NMethod(u64),
 }
-
-const KINDS: usize = 4;
-
-type Name = (ThingKind, u64);
 
 type HashMap<K, V, A> = hashbrown::HashMap<K, V, RandomState, A>;
 
@@ -102,8 +98,8 @@ pub(crate) struct Trim<A: Allocator + Clone> {
     needs: Vec<Need, A>,
     /// For each record the things that must be kept for it to be kept.
     records: Vec<[Id; 2], A>,
-    /// The last thing of each name, by kind.
-    named: [HashMap<u64, Id, A>; KINDS],
+    /// The last thing of each name.
+    named: HashMap<Name, Id, A>,
     /// By address: end and thing of the code that is there.
     code: BTreeMap<u64, (u64, Id)>,
     /// By address and length: the last patch before the horizon, an index of `records`.
@@ -147,13 +143,12 @@ fn put<K: Eq + Hash, V, A: Allocator>(
 impl<A: Allocator + Clone> Trim<A> {
     /// For a trace that shows nothing before `horizon`.
     pub(crate) fn new(horizon: Tsc, memory: A) -> Self {
-        let map = || HashMap::with_hasher_in(RandomState::new(), memory.clone());
         Self {
             horizon: horizon.0,
             things: Vec::new_in(memory.clone()),
             needs: Vec::new_in(memory.clone()),
             records: Vec::new_in(memory.clone()),
-            named: std::array::from_fn(|_| map()),
+            named: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
             code: BTreeMap::new(),
             patches: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
             memory,
@@ -171,42 +166,42 @@ impl<A: Allocator + Clone> Trim<A> {
 
     fn things_of(&mut self, tsc: u64, record: &Record) -> Result<[Id; 2], Error> {
         let thing = match record {
-            Record::ThreadStarted(r) => self.living((ThingKind::Thread, u64::from(r.tid)))?,
+            Record::ThreadStarted(r) => self.living(Name::Thread(r.tid))?,
             // The new name may come after the end.
-            Record::ThreadRenamed(r) => self.last((ThingKind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS),
-            Record::ThreadExited(r) => self.end_of((ThingKind::Thread, u64::from(r.tid)), tsc),
+            Record::ThreadRenamed(r) => self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS),
+            Record::ThreadExited(r) => self.end_of(Name::Thread(r.tid), tsc),
             Record::ClassLoaded(r) => {
-                let id = self.living((ThingKind::Class, r.klass))?;
-                self.needs(id, (ThingKind::Class, r.super_klass))?;
-                r.interfaces.iter().try_for_each(|i| self.needs(id, (ThingKind::Class, i.klass)))?;
+                let id = self.living(Name::Class(r.klass))?;
+                self.needs(id, Name::Class(r.super_klass))?;
+                r.interfaces.iter().try_for_each(|i| self.needs(id, Name::Class(i.klass)))?;
                 id
             }
             Record::ClassDefined(r) => {
-                let id = self.living((ThingKind::Class, r.klass))?;
-                self.needs(id, (ThingKind::Class, r.super_klass))?;
+                let id = self.living(Name::Class(r.klass))?;
+                self.needs(id, Name::Class(r.super_klass))?;
                 id
             }
-            Record::ClassConstants(r) => self.last((ThingKind::Class, r.klass)).unwrap_or(ALWAYS),
-            Record::ClassUnloaded(r) => self.end_of((ThingKind::Class, r.klass), tsc),
+            Record::ClassConstants(r) => self.last(Name::Class(r.klass)).unwrap_or(ALWAYS),
+            Record::ClassUnloaded(r) => self.end_of(Name::Class(r.klass), tsc),
             Record::MethodDefined(r) => self.define_method(r.method, r.klass)?,
             // The VM may report the stub before the method.
-            Record::MethodStub(r) => self.living((ThingKind::Method, r.method))?,
-            Record::MethodFreed(r) => self.end_of((ThingKind::Method, r.method), tsc),
+            Record::MethodStub(r) => self.living(Name::Method(r.method))?,
+            Record::MethodFreed(r) => self.end_of(Name::Method(r.method), tsc),
             Record::BlobDefined(r) => self.install(tsc, r.start, r.code.0.len())?,
             Record::NMethodInstalled(r) => self.compiled(tsc, r)?,
             Record::NMethodMarkers(r) => match self.code_at(r.start) {
                 Some(id) => {
-                    r.contexts.iter().try_for_each(|c| self.needs(id, (ThingKind::Method, c.method)))?;
+                    r.contexts.iter().try_for_each(|c| self.needs(id, Name::Method(c.method)))?;
                     id
                 }
                 None => ALWAYS,
             },
-            Record::NMethodStateChanged(r) => self.last((ThingKind::NMethod, r.nmethod)).unwrap_or(ALWAYS),
+            Record::NMethodStateChanged(r) => self.last(Name::NMethod(r.nmethod)).unwrap_or(ALWAYS),
             Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
             Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
             Record::Resolution(r) => {
                 let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
-                return Ok([code, self.last((ThingKind::Thread, u64::from(r.tid))).unwrap_or(ALWAYS)]);
+                return Ok([code, self.last(Name::Thread(r.tid)).unwrap_or(ALWAYS)]);
             }
             // The interpreter stays, and notices concern the user.
             _ => ALWAYS,
@@ -240,8 +235,8 @@ impl<A: Allocator + Clone> Trim<A> {
         thing.ended.min(class)
     }
 
-    fn last(&self, (kind, name): Name) -> Option<Id> {
-        self.named[kind as usize].get(&name).copied()
+    fn last(&self, name: Name) -> Option<Id> {
+        self.named.get(&name).copied()
     }
 
     /// The thing that has the name now: a new one if the last one has ended.
@@ -250,7 +245,7 @@ impl<A: Allocator + Clone> Trim<A> {
             return Ok(id);
         }
         let id = self.new_thing()?;
-        put(&mut self.named[name.0 as usize], name.1, id)?;
+        put(&mut self.named, name, id)?;
         Ok(id)
     }
 
@@ -263,8 +258,8 @@ impl<A: Allocator + Clone> Trim<A> {
 
     /// Redefinition moves methods from one class to another, which both stay needed.
     fn define_method(&mut self, method: u64, klass: u64) -> Result<Id, Error> {
-        let id = self.living((ThingKind::Method, method))?;
-        let of = self.last((ThingKind::Class, klass)).unwrap_or(ALWAYS);
+        let id = self.living(Name::Method(method))?;
+        let of = self.last(Name::Class(klass)).unwrap_or(ALWAYS);
         if let Some(thing) = self.things.get_mut(id as usize) {
             let before = std::mem::replace(&mut thing.of, of);
             self.add_need(id, before)?;
@@ -305,9 +300,9 @@ impl<A: Allocator + Clone> Trim<A> {
 
     fn compiled(&mut self, tsc: u64, r: &NMethodInstalled) -> Result<Id, Error> {
         let id = self.install(tsc, r.start, r.code.0.len())?;
-        put(&mut self.named[ThingKind::NMethod as usize], r.nmethod, id)?;
-        self.needs(id, (ThingKind::Method, r.method))?;
-        r.scopes.iter().try_for_each(|scope| self.needs(id, (ThingKind::Method, scope.method)))?;
+        put(&mut self.named, Name::NMethod(r.nmethod), id)?;
+        self.needs(id, Name::Method(r.method))?;
+        r.scopes.iter().try_for_each(|scope| self.needs(id, Name::Method(scope.method)))?;
         Ok(id)
     }
 
