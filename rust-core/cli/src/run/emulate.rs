@@ -33,13 +33,15 @@ const PREFIX: &str = "unit-";
 /// A folder this young may be about to be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// The folder for the folders of units: the user's private one, if the root is `/dev/shm`.
-fn folder_in(root: &Path) -> PathBuf {
+/// The user's private folder in `root`, if the root is `/dev/shm`. Nobody else makes folders there,
+/// so what looks like a unit's folder is one.
+fn private_folder_in(root: &Path) -> Option<PathBuf> {
     let private = ring_file::make_folder(nix::unistd::geteuid().as_raw());
-    private.ok().filter(|folder| folder.starts_with(root)).unwrap_or_else(|| root.to_owned())
+    private.ok().filter(|folder| folder.starts_with(root))
 }
 
-/// Removes the folders in `folder` that killed commands left. They hold megabytes of memory.
+/// Removes the folders in the private `folder` that killed commands left. They hold megabytes of
+/// memory.
 fn remove_dead(folder: &Path, young: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_unit = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
@@ -68,8 +70,9 @@ impl PreparedUnit {
             locate::qemu().with_context(|| format!("the emulated PT unit needs QEMU ({QEMU_REMEDY})"))?;
         let plugin = locate::plugin().context("the emulated PT unit")?;
         let root = shared_memory_root();
-        let folder = folder_in(&root);
-        remove_dead(&folder, YOUNG);
+        let private = private_folder_in(&root);
+        private.iter().for_each(|folder| remove_dead(folder, YOUNG));
+        let folder = private.unwrap_or(root);
         let dir = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
@@ -168,7 +171,9 @@ mod tests {
         assert!(dead.exists(), "it is young");
         remove_dead(root.path(), Duration::ZERO);
         assert!(!dead.exists() && living.exists() && other.join("unit").exists());
-        let private = folder_in(Path::new("/dev/shm"));
+        // In a folder that others use, such a name proves nothing.
+        assert_eq!(private_folder_in(root.path()), None);
+        let private = private_folder_in(Path::new("/dev/shm")).unwrap();
         assert_eq!(std::fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
