@@ -89,7 +89,7 @@ class JPortalHooks : AllStatic {
   // --- Code. Unless said otherwise, called when the code is complete and before it can run.
 
   static void on_blob_created(CodeBlob* blob, const char* name) {
-    if (JPortal && blob != NULL) blob_created(blob, name);
+    if (JPortal && blob != nullptr) blob_created(blob, name);
   }
   static void on_adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry) {
     if (JPortal) adapter_created(blob, entry);

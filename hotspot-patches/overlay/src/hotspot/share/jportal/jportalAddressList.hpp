@@ -32,9 +32,9 @@ class JPortalAddressList : public StackObj {
   // 'buffer'.
   JPortalAddressList(JPortalBuffer* buffer) : _buffer(buffer), _at(buffer->reserve_count()), _count(0) {}
 
-  // Appends one entry. Does nothing if the address is NULL.
+  // Appends one entry. Does nothing if the address is null.
   void add(const char* name, address a) {
-    if (a == NULL) return;
+    if (a == nullptr) return;
     JPortalNamedAddress item;
     item.name = name;
     item.address = (u8)a;

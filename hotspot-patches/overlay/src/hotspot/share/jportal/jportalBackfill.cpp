@@ -57,7 +57,7 @@ static bool is_reported(InstanceKlass* ik) {
   if (ik->is_linked()) return true;
   if (!ik->is_rewritten()) return false;
   for (int i = 0; i < ik->methods()->length(); i++) {
-    if (ik->methods()->at(i)->interpreter_entry() == NULL) return false;
+    if (ik->methods()->at(i)->interpreter_entry() == nullptr) return false;
   }
   return true;
 }

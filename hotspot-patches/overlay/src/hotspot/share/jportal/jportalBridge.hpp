@@ -30,7 +30,7 @@ struct JPortalRecorderConfig {
   const char* capture_path;    // with %p and %t already expanded
   const char* vm_version;
   const char* vm_flags;
-  const char* java_command;    // may be NULL
+  const char* java_command;    // may be null
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
   uint64_t    buffer_size;     // bytes per core; 0: the source chooses
@@ -41,8 +41,8 @@ struct JPortalRecorderConfig {
 
 class JPortalBridge {
  public:
-  enum Source     { Auto = 0, Perf = 1, Emulated = 2, None = 3, Sideband = 4 };
-  enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
+  enum Source : int { Auto = 0, Perf = 1, Emulated = 2, None = 3, Sideband = 4 };
+  enum StopReason : int { VMExit = 0, AskedFor = 1, VMError = 2 };
 
   // Opens the capture and the trace source, and starts the threads of the recorder. These threads
   // block all signals except those of faults, and never attach to the VM. Returns 0 if the

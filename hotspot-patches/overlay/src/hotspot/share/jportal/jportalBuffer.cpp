@@ -25,7 +25,7 @@
 #include "runtime/os.hpp"
 
 JPortalBytes::JPortalBytes(const Symbol* s)
-  : data(s == NULL ? NULL : s->base()), length(s == NULL ? 0 : s->utf8_length()) {}
+  : data(s == nullptr ? nullptr : s->base()), length(s == nullptr ? 0 : s->utf8_length()) {}
 
 JPortalBuffer::~JPortalBuffer() {
   if (_data != _inline) {
@@ -37,7 +37,7 @@ bool JPortalBuffer::grow(size_t wanted) {
   if (_failed) return false;
   size_t capacity = MAX2(_capacity * 2, _length + wanted);
   u1* data = (u1*)os::malloc(capacity, mtTracing);
-  if (data == NULL) {
+  if (data == nullptr) {
     _failed = true;
     return false;
   }
@@ -51,7 +51,7 @@ bool JPortalBuffer::grow(size_t wanted) {
 }
 
 u1* JPortalBuffer::put_space(size_t n) {
-  if (_capacity - _length < n && !grow(n)) return NULL;
+  if (_capacity - _length < n && !grow(n)) return nullptr;
   u1* space = _data + _length;
   _length += n;
   return space;

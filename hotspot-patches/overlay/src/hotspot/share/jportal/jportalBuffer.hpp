@@ -29,10 +29,10 @@ struct JPortalBytes {
   const void* data;
   size_t      length;
 
-  JPortalBytes() : data(NULL), length(0) {}
+  JPortalBytes() : data(nullptr), length(0) {}
   JPortalBytes(const void* d, size_t n) : data(d), length(n) {}
-  JPortalBytes(const char* s) : data(s), length(s == NULL ? 0 : strlen(s)) {}
-  JPortalBytes(const Symbol* s);   // NULL is the empty string
+  JPortalBytes(const char* s) : data(s), length(s == nullptr ? 0 : strlen(s)) {}
+  JPortalBytes(const Symbol* s);   // null is the empty string
 };
 
 // Builds the body of one metadata record: little-endian, unaligned
@@ -41,7 +41,7 @@ struct JPortalBytes {
 // lock. If C heap memory runs out, the record is dropped and a notice is committed instead,
 // because the VM must not exit for it.
 class JPortalBuffer : public StackObj {
-  enum { InlineSize = 1024 };
+  enum : int { InlineSize = 1024 };
 
   u1*    _data;
   size_t _length;
@@ -74,7 +74,7 @@ class JPortalBuffer : public StackObj {
     if (v.length != 0) put(v.data, v.length);
   }
 
-  // Appends 'n' bytes, which the caller must fill in before the next put. Returns NULL if there is
+  // Appends 'n' bytes, which the caller must fill in before the next put. Returns null if there is
   // no memory.
   u1* put_space(size_t n);
 

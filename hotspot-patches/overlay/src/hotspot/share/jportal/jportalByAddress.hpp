@@ -28,17 +28,17 @@
 // 'begin', and lies in the C heap: the table frees it with os::free(). A table whose memory is zero
 // is empty.
 template <typename T> class JPortalByAddress {
-  enum { Buckets = 4096 };
+  enum : int { Buckets = 4096 };
   T* _buckets[Buckets];
 
   static uint bucket(address a) { return (uint)((uintptr_t)a / CodeCacheSegmentSize * 2654435761u) % Buckets; }
 
  public:
   T* find(address a) const {
-    for (T* t = _buckets[bucket(a)]; t != NULL; t = t->next) {
+    for (T* t = _buckets[bucket(a)]; t != nullptr; t = t->next) {
       if (t->begin == a) return t;
     }
-    return NULL;
+    return nullptr;
   }
 
   void add(T* t) {
@@ -48,7 +48,7 @@ template <typename T> class JPortalByAddress {
   }
 
   void remove(address a) {
-    for (T** p = &_buckets[bucket(a)]; *p != NULL; p = &(*p)->next) {
+    for (T** p = &_buckets[bucket(a)]; *p != nullptr; p = &(*p)->next) {
       if ((*p)->begin == a) {
         T* t = *p;
         *p = t->next;
@@ -62,7 +62,7 @@ template <typename T> class JPortalByAddress {
   void remove_within(address begin, address end) {
     const address last = align_down(end - 1, CodeCacheSegmentSize);
     for (address a = align_down(begin, CodeCacheSegmentSize); a <= last; a += CodeCacheSegmentSize) {
-      for (T** p = &_buckets[bucket(a)]; *p != NULL; ) {
+      for (T** p = &_buckets[bucket(a)]; *p != nullptr; ) {
         T* t = *p;
         if (begin <= t->begin && t->begin < end) {
           *p = t->next;
@@ -76,7 +76,7 @@ template <typename T> class JPortalByAddress {
 
   template <typename F> void each(F f) const {
     for (int i = 0; i < Buckets; i++) {
-      for (T* t = _buckets[i]; t != NULL; t = t->next) f(t);
+      for (T* t = _buckets[i]; t != nullptr; t = t->next) f(t);
     }
   }
 };

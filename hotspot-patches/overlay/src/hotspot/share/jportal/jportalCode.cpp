@@ -34,19 +34,19 @@
 #include "runtime/stubCodeGenerator.hpp"
 #include "utilities/bitMap.inline.hpp"
 
-address JPortalCode::_low = NULL;
-address JPortalCode::_high = NULL;
-CHeapBitMap JPortalCode::_exported(mtTracing);
+address JPortalCode::_low = nullptr;
+address JPortalCode::_high = nullptr;
+CHeapBitMap* JPortalCode::_exported = nullptr;
 
 void JPortalCode::initialize(address low, address high) {
   _low = low;
   _high = high;
   size_t segments = align_up(pointer_delta(high, low, 1), CodeCacheSegmentSize) / CodeCacheSegmentSize;
-  _exported.initialize(segments);
+  _exported = ::new (NEW_C_HEAP_OBJ(CHeapBitMap, mtTracing)) CHeapBitMap(segments, mtTracing);
 }
 
 bool JPortalCode::is_exported(address a) {
-  return _low <= a && a < _high && _exported.at(pointer_delta(a, _low, 1) / CodeCacheSegmentSize);
+  return _low <= a && a < _high && _exported->at(pointer_delta(a, _low, 1) / CodeCacheSegmentSize);
 }
 
 void JPortalCode::set_exported(address begin, address end, bool value) {
@@ -54,7 +54,7 @@ void JPortalCode::set_exported(address begin, address end, bool value) {
   assert(_low <= begin && end <= _high, "code outside of the code cache");
   BitMap::idx_t first = pointer_delta(begin, _low, 1) / CodeCacheSegmentSize;
   BitMap::idx_t last = pointer_delta(end - 1, _low, 1) / CodeCacheSegmentSize;
-  _exported.par_at_put_range(first, last + 1, value);
+  _exported->par_at_put_range(first, last + 1, value);
 }
 
 // --- Blobs
@@ -76,7 +76,7 @@ static void commit_blob_with(u1 kind, const char* name, address begin, address e
 }
 
 void JPortalCode::commit_blob(u1 kind, const char* name, address begin, address end) {
-  commit_blob_with(kind, name, begin, end, NULL, 0);
+  commit_blob_with(kind, name, begin, end, nullptr, 0);
 }
 
 // keep_code() must precede the test of is_on(). A recording that begins in between either finds the
@@ -91,7 +91,7 @@ static void export_blob(u1 kind, const char* name, address begin, address end,
 }
 
 void JPortalCode::export_code(u1 kind, const char* name, address begin, address end) {
-  export_blob(kind, name, begin, end, NULL, 0);
+  export_blob(kind, name, begin, end, nullptr, 0);
 }
 
 static u1 kind_of(CodeBlob* blob) {

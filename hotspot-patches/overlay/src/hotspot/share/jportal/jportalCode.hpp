@@ -32,9 +32,9 @@ class nmethod;
 // are recorded as patches. Stores into code under construction are not, for example the
 // relocation of a new copy or a store into a compiler's scratch buffer.
 class JPortalCode : AllStatic {
-  static address     _low;
-  static address     _high;
-  static CHeapBitMap _exported;   // one bit per segment; two CodeBlobs never share a segment
+  static address      _low;
+  static address      _high;
+  static CHeapBitMap* _exported;   // one bit per segment, which two CodeBlobs never share; never freed
 
  public:
   // The code cache is reserved at [low, high).

@@ -54,7 +54,7 @@ class JPortalCompat : AllStatic {
     return t->last_frame().sender(&map).pc();
   }
 
-  // The blob that has this address, or NULL. Takes no lock. 20: find_blob.
+  // The blob that has this address, or null. Takes no lock. 20: find_blob.
   static CodeBlob* blob_at(address a) { return CodeCache::find_blob_unsafe(a); }
 
   // The constant pool indices that belong to the operand of a rewritten bytecode. 21 has
@@ -67,7 +67,7 @@ class JPortalCompat : AllStatic {
   }
 
   // States of nmethods. 20 has neither of the last two, 23 names the first nmethod::not_entrant.
-  enum NMethodState {
+  enum NMethodState : int {
     not_entrant = CompiledMethod::not_entrant,
     zombie      = CompiledMethod::zombie,
     unloaded    = CompiledMethod::unloaded

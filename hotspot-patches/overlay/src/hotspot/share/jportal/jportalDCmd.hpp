@@ -28,7 +28,7 @@ class JPortalStatusDCmd : public DCmd {
   static const char* description() { return "Print what the JPortal recording does."; }
   static const char* impact()      { return "Low"; }
   static const JavaPermission permission() {
-    JavaPermission p = { "java.lang.management.ManagementPermission", "monitor", NULL };
+    JavaPermission p = { "java.lang.management.ManagementPermission", "monitor", nullptr };
     return p;
   }
   virtual void execute(DCmdSource source, TRAPS);
@@ -46,7 +46,7 @@ class JPortalControlDCmd : public DCmdWithParser {
  public:
   JPortalControlDCmd(outputStream* output, bool heap) : DCmdWithParser(output, heap) {}
   static const JavaPermission permission() {
-    JavaPermission p = { "java.lang.management.ManagementPermission", "control", NULL };
+    JavaPermission p = { "java.lang.management.ManagementPermission", "control", nullptr };
     return p;
   }
 };

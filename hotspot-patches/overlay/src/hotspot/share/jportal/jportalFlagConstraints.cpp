@@ -23,14 +23,14 @@
 
 // Whether 'value' is one of the words of 'list', which commas separate.
 static JVMFlag::Error one_of(const char* list, const char* flag, ccstr value, bool verbose) {
-  const size_t length = value == NULL ? 0 : strlen(value);
-  for (const char* word = list; length > 0 && word != NULL; ) {
+  const size_t length = value == nullptr ? 0 : strlen(value);
+  for (const char* word = list; length > 0 && word != nullptr; ) {
     const char* const comma = strchr(word, ',');
-    const size_t size = comma == NULL ? strlen(word) : (size_t)(comma - word);
+    const size_t size = comma == nullptr ? strlen(word) : (size_t)(comma - word);
     if (size == length && strncmp(word, value, size) == 0) return JVMFlag::SUCCESS;
-    word = comma == NULL ? NULL : comma + 2;
+    word = comma == nullptr ? nullptr : comma + 2;
   }
-  JVMFlag::printError(verbose, "-XX:%s=%s is none of %s\n", flag, value == NULL ? "" : value, list);
+  JVMFlag::printError(verbose, "-XX:%s=%s is none of %s\n", flag, value == nullptr ? "" : value, list);
   return JVMFlag::VIOLATES_CONSTRAINT;
 }
 
@@ -47,7 +47,7 @@ JVMFlag::Error JPortalPrecisionConstraintFunc(ccstr value, bool verbose) {
 }
 
 JVMFlag::Error JPortalTriggerConstraintFunc(ccstr value, bool verbose) {
-  if (value == NULL || JPortalSlowCalls::is_trigger(value)) return JVMFlag::SUCCESS;
+  if (value == nullptr || JPortalSlowCalls::is_trigger(value)) return JVMFlag::SUCCESS;
   JVMFlag::printError(verbose, "-XX:JPortalTrigger is class.method,millis\n");
   return JVMFlag::VIOLATES_CONSTRAINT;
 }

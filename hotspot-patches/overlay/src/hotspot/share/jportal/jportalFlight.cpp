@@ -28,7 +28,7 @@
 volatile int JPortalFlight::_dumps = 0;
 
 bool JPortalFlight::next_path(char* path, size_t size) {
-  if (!JPortalRecording::expand(NULL, path, size)) return false;
+  if (!JPortalRecording::expand(nullptr, path, size)) return false;
   const size_t length = strlen(path);
   const int number = Atomic::add(&_dumps, 1);
   return jio_snprintf(path + length, size - length, ".dump%d", number) > 0;
@@ -36,7 +36,7 @@ bool JPortalFlight::next_path(char* path, size_t size) {
 
 void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current) {
   char path[JVM_MAXPATHLEN];
-  const bool fits = file != NULL ? JPortalRecording::expand(file, path, sizeof(path)) : next_path(path, sizeof(path));
+  const bool fits = file != nullptr ? JPortalRecording::expand(file, path, sizeof(path)) : next_path(path, sizeof(path));
   if (!fits) {
     st->print_cr("JPortal cannot dump: the name of the file is too long.");
     return;

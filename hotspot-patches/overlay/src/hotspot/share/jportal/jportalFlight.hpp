@@ -36,7 +36,7 @@ class JPortalFlight : AllStatic {
   static bool next_path(char* path, size_t size);
 
  public:
-  // For the diagnostic command. Called by a thread in the VM; 'file' may be NULL. Prints the
+  // For the diagnostic command. Called by a thread in the VM; 'file' may be null. Prints the
   // path of the dump, or the reason of the failure.
   static void dump(const char* file, outputStream* st, JavaThread* current);
   // For an event in the VM. Called in any thread state and with any lock held, so it neither waits

@@ -55,7 +55,7 @@ class JPortalInterpreterExport : public Interpreter {
 
 void JPortalInterpreterExport::codelets() {
   StubQueue* queue = code();
-  for (Stub* s = queue->first(); s != NULL; s = queue->next(s)) {
+  for (Stub* s = queue->first(); s != nullptr; s = queue->next(s)) {
     InterpreterCodelet* codelet = (InterpreterCodelet*)s;
     JPortalInterpreterCodelet r;
     r.start       = (u8)codelet->code_begin();

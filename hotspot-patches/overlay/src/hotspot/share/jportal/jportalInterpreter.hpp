@@ -62,7 +62,7 @@ class JPortalReveal : AllStatic {
  private:
   friend class JPortalAside;
   // A debug VM has a JPortalAside in each template that profiles.
-  enum { MaxInstances = 96 DEBUG_ONLY(+ 512) };
+  enum : int { MaxInstances = 96 DEBUG_ONLY(+ 512) };
   static Instance _instances[MaxInstances];
   static int      _count;
 

@@ -32,7 +32,7 @@
 #include "runtime/os.inline.hpp"
 
 // This lock is not a Mutex, because a Mutex has a rank, and hooks run under locks of any rank.
-static JPortalPlatformMutex* kept_lock = NULL;
+static JPortalPlatformMutex* kept_lock = nullptr;
 
 class JPortalKeptLocker : public StackObj {
  public:
@@ -41,7 +41,7 @@ class JPortalKeptLocker : public StackObj {
 };
 
 struct JPortalKeptCode {
-  enum { MaxEntries = 4 };
+  enum : int { MaxEntries = 4 };
   JPortalKeptCode*   next;
   address            begin;
   address            end;
@@ -61,7 +61,7 @@ struct JPortalKeptMarkers {
 static JPortalByAddress<JPortalKeptCode> kept_code;
 static JPortalByAddress<JPortalKeptMarkers> kept_markers;
 
-static Method** kept_intrinsics = NULL;
+static Method** kept_intrinsics = nullptr;
 static int intrinsics_count = 0;
 static int intrinsics_capacity = 0;
 
@@ -77,7 +77,7 @@ void JPortalKept::keep_code(u1 kind, const char* name, address begin, address en
   guarantee(count <= JPortalKeptCode::MaxEntries, "more than %d entry points", JPortalKeptCode::MaxEntries);
   const size_t length = strlen(name);
   JPortalKeptCode* c = (JPortalKeptCode*)os::malloc(sizeof(JPortalKeptCode) + length, mtTracing);
-  if (c == NULL) {
+  if (c == nullptr) {
     no_memory("the name of a piece of code");
     return;
   }
@@ -102,7 +102,7 @@ void JPortalKept::drop_code(address begin, address end) {
 void JPortalKept::keep_markers(const nmethod* nm, const JPortalBuffer& body) {
   if (body.failed()) return;
   JPortalKeptMarkers* m = (JPortalKeptMarkers*)os::malloc(sizeof(JPortalKeptMarkers) + body.length(), mtTracing);
-  if (m == NULL) {
+  if (m == nullptr) {
     no_memory("the path markers of an nmethod");
     return;
   }
@@ -119,19 +119,39 @@ void JPortalKept::drop_markers(const nmethod* nm) {
   kept_markers.remove(nm->code_begin());
 }
 
-void JPortalKept::keep_intrinsic(Method* m) {
+static bool add_intrinsic(Method* m) {
   JPortalKeptLocker locker;
   if (intrinsics_count == intrinsics_capacity) {
     const int capacity = MAX2(64, intrinsics_capacity * 2);
     Method** all = (Method**)os::realloc(kept_intrinsics, capacity * sizeof(Method*), mtTracing);
-    if (all == NULL) {
-      no_memory("a method handle intrinsic");
-      return;
-    }
+    if (all == nullptr) return false;
     kept_intrinsics = all;
     intrinsics_capacity = capacity;
   }
   kept_intrinsics[intrinsics_count++] = m;
+  return true;
+}
+
+// Logs without the lock, because a log may be a pipe that nobody reads.
+void JPortalKept::keep_intrinsic(Method* m) {
+  if (!add_intrinsic(m)) {
+    no_memory("a method handle intrinsic");
+  }
+}
+
+static void export_kept(const JPortalKeptCode* c) {
+  JPortalBlobDefined r;
+  r.start = (u8)c->begin;
+  r.kind  = c->kind;
+  r.name  = c->name;
+  r.code  = JPortalBytes(c->begin, c->end - c->begin);
+  JPortalBuffer b;
+  r.write(&b);
+  JPortalAddressList list(&b);
+  for (int i = 0; i < c->count; i++) {
+    list.add(c->entries[i].name, c->entries[i].at);
+  }
+  b.commit(JPortalBlobDefined::KIND);
 }
 
 // The lock is held while the records are committed. If code is freed in the meantime,
@@ -139,26 +159,13 @@ void JPortalKept::keep_intrinsic(Method* m) {
 // been exported, and the record CodeFreed follows the record of the code.
 void JPortalKept::export_code() {
   JPortalKeptLocker locker;
-  kept_code.each([](const JPortalKeptCode* c) {
-    JPortalBlobDefined r;
-    r.start = (u8)c->begin;
-    r.kind  = c->kind;
-    r.name  = c->name;
-    r.code  = JPortalBytes(c->begin, c->end - c->begin);
-    JPortalBuffer b;
-    r.write(&b);
-    JPortalAddressList list(&b);
-    for (int i = 0; i < c->count; i++) {
-      list.add(c->entries[i].name, c->entries[i].at);
-    }
-    b.commit(JPortalBlobDefined::KIND);
-  });
+  kept_code.each(export_kept);
 }
 
 void JPortalKept::export_markers(const nmethod* nm) {
   JPortalKeptLocker locker;
   const JPortalKeptMarkers* m = kept_markers.find(nm->code_begin());
-  if (m != NULL) {
+  if (m != nullptr) {
     JPortalBuffer::commit(JPortalNMethodMarkers::KIND, m->body, m->length);
   }
 }

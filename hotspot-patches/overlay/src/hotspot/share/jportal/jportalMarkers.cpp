@@ -33,12 +33,12 @@ bool JPortalMarkers::_on = false;
 bool JPortalMarkers::_exact = false;
 
 // The table for the nmethod that this compiler thread is about to install.
-static THREAD_LOCAL JPortalMarkerTable* _finished = NULL;
+static THREAD_LOCAL JPortalMarkerTable* _finished = nullptr;
 static THREAD_LOCAL int _finished_id = 0;
 static THREAD_LOCAL int _finished_entry_bci = 0;
 
 void JPortalMarkers::initialize() {
-  const bool exact = JPortalPrecision != NULL && strcmp(JPortalPrecision, "exact") == 0;
+  const bool exact = JPortalPrecision != nullptr && strcmp(JPortalPrecision, "exact") == 0;
   if (!JPortalPathMarkers) {
     if (exact) {
       vm_exit_during_initialization("JPortal cannot record",
@@ -82,7 +82,7 @@ class JPortalPathWalk : public StackObj {
   GrowableArray<const JPortalPath*> _rest;
 
  public:
-  JPortalPathWalk(const JPortalPath* path) { if (path != NULL) _rest.push(path); }
+  JPortalPathWalk(const JPortalPath* path) { if (path != nullptr) _rest.push(path); }
   bool is_empty() const                 { return _rest.is_empty(); }
   const JPortalPath* pop()              { return _rest.pop(); }
   void push(const JPortalPath* path)    { _rest.push(path); }
@@ -90,14 +90,14 @@ class JPortalPathWalk : public StackObj {
 
 #define NEXT_MARKER(walk, marker)                                             \
   const JPortalPath* marker = walk.pop();                                     \
-  while (marker->_left != NULL) {                                             \
+  while (marker->_left != nullptr) {                                             \
     walk.push(marker->_right);                                                \
     marker = marker->_left;                                                   \
   }
 
 bool JPortalPath::equal(const JPortalPath* a, const JPortalPath* b) {
   if (a == b) return true;
-  if (a == NULL || b == NULL || a->_length != b->_length) return false;
+  if (a == nullptr || b == nullptr || a->_length != b->_length) return false;
   ResourceMark rm;
   JPortalPathWalk in_a(a);
   JPortalPathWalk in_b(b);
@@ -162,7 +162,8 @@ const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause) const {
 const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const {
   // EMPTY_LOOP would say that the last iteration remains. Here it is lost as well.
   const u2 loops[] = { JPortalAmbiguities::EMPTY_LOOP, JPortalAmbiguities::ARRAY_FILL, JPortalAmbiguities::EMPTY_DIAMOND };
-  for (u2 loop : loops) {
+  for (size_t i = 0; i < ARRAY_SIZE(loops); i++) {
+    const u2 loop = loops[i];
     if (JPortalPath::is_ambiguous(a, loop) || JPortalPath::is_ambiguous(b, loop)) {
       return ambiguous(JPortalAmbiguities::EMPTY_DIAMOND);
     }
@@ -175,14 +176,14 @@ const JPortalPath* JPortalMarkerTable::poll_state() const {
 }
 
 const JPortalPath* JPortalMarkerTable::cat(const JPortalPath* a, const JPortalPath* b) const {
-  if (a == NULL) return b;
-  if (b == NULL) return a;
+  if (a == nullptr) return b;
+  if (b == nullptr) return a;
   if (a->_length > MaxPathLength - b->_length) return ambiguous(JPortalAmbiguities::TOO_MANY);
   return ::new (_arena->Amalloc(sizeof(JPortalPath))) JPortalPath(a, b);
 }
 
 void JPortalMarkerTable::add_offset(int offset, const JPortalPath* path) {
-  if (path == NULL) return;
+  if (path == nullptr) return;
   Offset o = { (u4)offset, path };
   _offsets->append(o);
 }
@@ -233,8 +234,8 @@ void JPortalMarkerTable::merge_edges() {
   int n = 0;
   for (int i = 0; i < _edges->length(); i++) {
     const Edge e = _edges->at(i);
-    Edge* last = n > 0 ? _edges->adr_at(n - 1) : NULL;
-    if (last == NULL || last->from != e.from || last->outcome != e.outcome || last->to != e.to) {
+    Edge* last = n > 0 ? _edges->adr_at(n - 1) : nullptr;
+    if (last == nullptr || last->from != e.from || last->outcome != e.outcome || last->to != e.to) {
       _edges->at_put(n++, e);
     } else if (!JPortalPath::equal(last->path, e.path)) {
       last->path = ambiguous(JPortalAmbiguities::SHARED_TARGET, last->path, e.path);
@@ -338,9 +339,9 @@ void JPortalMarkerTable::write(const nmethod* nm, JPortalBuffer* b) const {
 void JPortalMarkers::keep_markers(const nmethod* nm) {
   if (!_on || nm->compiler_type() == compiler_none) return;
   JPortalMarkerTable* table = _finished;
-  _finished = NULL;
+  _finished = nullptr;
   const int entry_bci = nm->is_osr_method() ? nm->osr_entry_bci() : InvocationEntryBci;
-  if (table != NULL && _finished_id == nm->compile_id() && _finished_entry_bci == entry_bci) {
+  if (table != nullptr && _finished_id == nm->compile_id() && _finished_entry_bci == entry_bci) {
     JPortalBuffer b;
     table->write(nm, &b);
     JPortalKept::keep_markers(nm, b);

@@ -32,25 +32,25 @@ class nmethod;
 //  - the bytecode block at _bci begins, in the inline context _context
 //  - the path is ambiguous from here to the next marker (JPORTAL_NO_CONTEXT)
 //  - the debug info of the next safepoint poll describes this position (JPORTAL_POLL_STATE)
-// Paths are immutable and shared: compilers copy and concatenate pointers. NULL is the empty
+// Paths are immutable and shared: compilers copy and concatenate pointers. null is the empty
 // sequence.
 class JPortalPath {
   friend class JPortalMarkerTable;
 
-  const JPortalPath* _left;    // NULL for a single marker
+  const JPortalPath* _left;    // null for a single marker
   const JPortalPath* _right;
   u4                 _length;
   u4                 _context;
   u2                 _bci;     // the cause (JPortalAmbiguities) in an ambiguous marker
 
   JPortalPath(u4 context, u2 bci)
-    : _left(NULL), _right(NULL), _length(1), _context(context), _bci(bci) {}
+    : _left(nullptr), _right(nullptr), _length(1), _context(context), _bci(bci) {}
   JPortalPath(const JPortalPath* left, const JPortalPath* right)
     : _left(left), _right(right), _length(left->_length + right->_length), _context(0), _bci(0) {}
 
  public:
   // The number of markers.
-  static u4 length(const JPortalPath* path) { return path == NULL ? 0 : path->_length; }
+  static u4 length(const JPortalPath* path) { return path == nullptr ? 0 : path->_length; }
   static bool equal(const JPortalPath* a, const JPortalPath* b);
   // Whether the path has an ambiguous marker with this cause.
   static bool is_ambiguous(const JPortalPath* path, u2 cause);

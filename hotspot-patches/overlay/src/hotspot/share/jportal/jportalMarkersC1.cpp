@@ -28,7 +28,7 @@
 #include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalPathMap.hpp"
 #include "jportal/jportalRecords.hpp"
-#include "jportal/jportalX86.hpp"
+#include CPU_HEADER(jportalInstructions)
 #include "memory/resourceArea.hpp"
 
 // The path markers of one C1 compilation.
@@ -86,7 +86,7 @@ class JPortalC1 {
 
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const { return _table->cat(a, b); }
   void append(JPortalPathMap* map, const void* key, const JPortalPath* path) {
-    if (path != NULL) map->put(key, cat(map->get(key), path));
+    if (path != nullptr) map->put(key, cat(map->get(key), path));
   }
 
   u4 context(ValueStack* state);
@@ -101,15 +101,15 @@ class JPortalC1 {
 
 void JPortalMarkersC1::on_compile_begin(Compilation* compilation) {
   Arena* arena = compilation->env()->arena();
-  compilation->set_jportal(is_on() ? new (arena) JPortalC1(arena) : NULL);
+  compilation->set_jportal(is_on() ? new (arena) JPortalC1(arena) : nullptr);
 }
 
 // --- HIR
 
 u4 JPortalC1::context(ValueStack* state) {
   ValueStack* caller = state->caller_state();
-  const u4 parent = caller == NULL ? JPORTAL_NO_CONTEXT : context(caller);
-  return _table->context(parent, caller == NULL ? 0 : caller->bci(), state->scope()->method());
+  const u4 parent = caller == nullptr ? JPORTAL_NO_CONTEXT : context(caller);
+  return _table->context(parent, caller == nullptr ? 0 : caller->bci(), state->scope()->method());
 }
 
 void JPortalMarkersC1::block_parsing(Instruction* last, ValueStack* state, int bci) {
@@ -120,14 +120,14 @@ void JPortalMarkersC1::block_parsing(Instruction* last, ValueStack* state, int b
 void JPortalMarkersC1::instruction_removed(Instruction* removed, Instruction* before) {
   JPortalC1* jp = JPortalC1::current();
   jp->append(&jp->_behind, before, jp->_behind.get(removed));
-  jp->_behind.put(removed, NULL);
+  jp->_behind.put(removed, nullptr);
 }
 
 // The path of an arm of a conditional expression. An arm is a block begin, perhaps a constant, and
 // a goto.
 const JPortalPath* JPortalC1::path_of_arm(BlockBegin* arm) const {
-  const JPortalPath* path = NULL;
-  for (Instruction* i = arm; i != NULL; i = i->next()) {
+  const JPortalPath* path = nullptr;
+  for (Instruction* i = arm; i != nullptr; i = i->next()) {
     path = cat(path, _behind.get(i));
   }
   return path;
@@ -154,10 +154,10 @@ void JPortalMarkersC1::conditional_expression(BlockBegin* arm1, BlockBegin* arm2
 void JPortalMarkersC1::instruction_generated(Instruction* instruction, LIR_List* lir) {
   JPortalC1* jp = JPortalC1::current();
   const JPortalPath* path = jp->_behind.get(instruction);
-  if (path == NULL) return;
+  if (path == nullptr) return;
   LIR_OpList* ops = lir->instructions_list();
   int i = ops->length() - 1;   // the label of the block is the first
-  while (i > 0 && ops->at(i)->code() == lir_move && ops->at(i)->info() == NULL) i--;
+  while (i > 0 && ops->at(i)->code() == lir_move && ops->at(i)->info() == nullptr) i--;
   jp->append(&jp->_behind, ops->at(i), path);
 }
 
@@ -200,14 +200,14 @@ void JPortalMarkersC1::return_copied(LIR_Op* jump, BlockBegin* from, LIR_Op* cop
 void JPortalC1::put_pending(Code* c, int offset) {
   if (c->exit < offset) {
     _table->add_offset(c->exit, c->pending);
-    c->pending = NULL;
+    c->pending = nullptr;
   }
 }
 
 // Whether the operation may throw, call Java code or deoptimise. Some operations have their debug
-// info in a stub, and their info() is NULL.
+// info in a stub, and their info() is null.
 static bool may_leave(LIR_Op* op) {
-  if (op->info() != NULL) return true;
+  if (op->info() != nullptr) return true;
   switch (op->code()) {
     case lir_std_entry:  case lir_osr_entry:   case lir_safepoint:
     case lir_return:     case lir_throw:       case lir_unwind:
@@ -217,9 +217,9 @@ static bool may_leave(LIR_Op* op) {
     case lir_static_call: case lir_optvirtual_call: case lir_icvirtual_call: case lir_dynamic_call:
       return true;
     case lir_instanceof:   // only if it has to load its class
-      return op->as_OpTypeCheck()->info_for_patch() != NULL;
+      return op->as_OpTypeCheck()->info_for_patch() != nullptr;
     case lir_branch: case lir_cond_float_branch:
-      return op->as_OpBranch()->stub() != NULL;
+      return op->as_OpBranch()->stub() != nullptr;
     default:
       return false;
   }
@@ -231,7 +231,7 @@ static bool is_call(LIR_Op* op) {
 
 void JPortalMarkersC1::block_emitting(BlockBegin* block, int offset) {
   JPortalC1* jp = JPortalC1::current();
-  JPortalC1::Code c = { block, offset, offset, offset, offset, -1, false, false, NULL };
+  JPortalC1::Code c = { block, offset, offset, offset, offset, -1, false, false, nullptr };
   jp->_index->at_put_grow(block->block_id(), jp->_code->length(), -1);
   jp->_code->push(c);
   jp->_emitting = true;
@@ -247,7 +247,7 @@ void JPortalMarkersC1::op_emitting(LIR_Op* op, int offset) {
     // The jump is always taken, so its path may be passed before it.
     path = jp->cat(path, jp->_taken.get(op));
   }
-  if (path != NULL) {
+  if (path != nullptr) {
     jp->put_pending(c, offset);
     c->exit = offset;
     c->leaving = offset;
@@ -263,7 +263,7 @@ void JPortalMarkersC1::op_emitted(LIR_Op* op, int offset) {
   LIR_OpBranch* branch = op->as_OpBranch();
   c->branch = -1;
   c->is_jump = op->code() == lir_return || op->code() == lir_throw || op->code() == lir_unwind;
-  if (branch != NULL && branch->block() != NULL) {
+  if (branch != nullptr && branch->block() != nullptr) {
     c->is_jump = branch->cond() == lir_cond_always;
     if (!c->is_jump) c->branch = jp->_branches->length();
     JPortalC1::Branch b = { branch, jp->_op_offset, offset, jp->_code->length() - 1 };
@@ -285,9 +285,9 @@ void JPortalMarkersC1::op_emitted(LIR_Op* op, int offset) {
 bool JPortalMarkersC1::ways_meet(int offset) {
   JPortalC1* jp = JPortalC1::current();
   const JPortalC1::Code& c = jp->_code->at(jp->_code->length() - 1);
-  if (c.exit == offset && c.pending != NULL) return true;
-  if (c.branch >= 0 && jp->_taken.get(jp->_branches->at(c.branch).op) != NULL) return true;
-  return jp->_fall.get(c.block) != NULL;
+  if (c.exit == offset && c.pending != nullptr) return true;
+  if (c.branch >= 0 && jp->_taken.get(jp->_branches->at(c.branch).op) != nullptr) return true;
+  return jp->_fall.get(c.block) != nullptr;
 }
 
 void JPortalMarkersC1::block_emitted(int offset) {
@@ -313,7 +313,7 @@ void JPortalC1::put_fall(int index) {
   if (c.start == c.end || c.is_jump || index + 1 == _code->length()) return;
   const JPortalPath* path = cat(c.pending, _fall.get(c.block));
   skip_empty(index + 1, &path);
-  if (c.branch >= 0 || path == NULL) {
+  if (c.branch >= 0 || path == nullptr) {
     return;   // nothing to place, or put_branch() does it
   }
   if (c.exit < c.end) {
@@ -331,7 +331,7 @@ void JPortalC1::put_branch(int index, const u1* code) {
   const Branch& b = _branches->at(index);
   const int target = _index->at(b.op->block()->block_id());
   if (b.op->cond() == lir_cond_always) {
-    const JPortalPath* path = NULL;   // op_emitting() has placed the path of the jump itself
+    const JPortalPath* path = nullptr;   // op_emitting() has placed the path of the jump itself
     skip_empty(target, &path);
     _table->add_offset(b.from, path);
     return;
@@ -341,7 +341,7 @@ void JPortalC1::put_branch(int index, const u1* code) {
   // label of the empty block.
   skip_empty(target, &taken);
   const int to_taken = _code->at(target).start;
-  const JPortalPath* fall = NULL;
+  const JPortalPath* fall = nullptr;
   const Code& c = _code->at(b.code);
   if (c.branch == index) {
     fall = cat(c.pending, _fall.get(c.block));
@@ -349,15 +349,15 @@ void JPortalC1::put_branch(int index, const u1* code) {
   }
   const JPortalPath* unordered = _unordered.get(b.op);
   int to_unordered = to_taken;
-  if (b.op->ublock() != NULL) {
+  if (b.op->ublock() != nullptr) {
     const int target = _index->at(b.op->ublock()->block_id());
     skip_empty(target, &unordered);
     to_unordered = _code->at(target).start;
   }
-  if (taken == NULL && unordered == NULL && fall == NULL) return;
+  if (taken == nullptr && unordered == nullptr && fall == nullptr) return;
   int at = b.from;
-  for (int way = b.op->ublock() != NULL ? 0 : 1; way < 2; way++) {
-    const JPortalX86::Branch x = JPortalX86::branch_at(code + at);
+  for (int way = b.op->ublock() != nullptr ? 0 : 1; way < 2; way++) {
+    const JPortalInstructions::Branch x = JPortalInstructions::branch_at(code + at);
     if (x.condition < 0) {
       assert(false, "no conditional branch");
       _table->add_offset(b.from, _table->ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
@@ -375,7 +375,7 @@ void JPortalC1::put_branch(int index, const u1* code) {
 void JPortalC1::verify(int compile_id) const {
   ResourceMark rm;
   JPortalMarkersVerifier verifier(_table, "C1", compile_id);
-  for (int i = 0; i < _code->length(); i++) verifier.add_node(NULL);
+  for (int i = 0; i < _code->length(); i++) verifier.add_node(nullptr);
   for (int i = 0; i < _code->length(); i++) {
     BlockBegin* block = _code->at(i).block;
     LIR_OpList* ops = block->lir()->instructions_list();
@@ -384,14 +384,14 @@ void JPortalC1::verify(int compile_id) const {
       LIR_Op* op = ops->at(k);
       verifier.append_to_node(node, _before.get(op));
       LIR_OpBranch* branch = op->as_OpBranch();
-      if (branch != NULL && branch->block() != NULL) {
-        if (branch->ublock() != NULL) {
+      if (branch != nullptr && branch->block() != nullptr) {
+        if (branch->ublock() != nullptr) {
           verifier.add_edge(node, _index->at(branch->ublock()->block_id()), _unordered.get(op));
         }
         verifier.add_edge(node, _index->at(branch->block()->block_id()), _taken.get(op));
         // What follows is passed only if the branch is not taken.
-        const int rest = verifier.add_node(NULL);
-        if (branch->cond() != lir_cond_always) verifier.add_edge(node, rest, NULL);
+        const int rest = verifier.add_node(nullptr);
+        if (branch->cond() != lir_cond_always) verifier.add_edge(node, rest, nullptr);
         node = rest;
       }
       verifier.append_to_node(node, _behind.get(op));

@@ -35,11 +35,11 @@ JPortalC2::JPortalC2(Compile* C)
   : _compile(C),
     _arena(C->comp_arena()),
     _table(new (C->comp_arena()) JPortalMarkerTable(C->comp_arena())),
-    _paths(NULL), _size(0),
-    _ideal_paths(NULL), _ideal_size(0),
+    _paths(nullptr), _size(0),
+    _ideal_paths(nullptr), _ideal_size(0),
     _matched(false),
-    _caller(NULL), _method(NULL), _context(0),
-    _code(NULL), _leaving(NULL), _entry_path(NULL) {}
+    _caller(nullptr), _method(nullptr), _context(0),
+    _code(nullptr), _leaving(nullptr), _entry_path(nullptr) {}
 
 void* JPortalC2::operator new(size_t size, Arena* arena) throw() {
   return arena->Amalloc(size);
@@ -49,14 +49,14 @@ JPortalC2* JPortalC2::current() { return Compile::current()->jportal(); }
 
 const JPortalPath** JPortalC2::new_paths(uint size) {
   const JPortalPath** paths = NEW_ARENA_ARRAY(_arena, const JPortalPath*, size);
-  for (uint i = 0; i < size; i++) paths[i] = NULL;
+  for (uint i = 0; i < size; i++) paths[i] = nullptr;
   return paths;
 }
 
 void JPortalC2::set_path(const Node* n, const JPortalPath* path) {
   const uint idx = n->_idx;
   if (idx >= _size) {
-    if (path == NULL) return;
+    if (path == nullptr) return;
     const uint size = MAX2(MAX2(_size * 2, idx + 1), 256u);
     const JPortalPath** paths = new_paths(size);
     for (uint i = 0; i < _size; i++) paths[i] = _paths[i];
@@ -67,19 +67,19 @@ void JPortalC2::set_path(const Node* n, const JPortalPath* path) {
 }
 
 void JPortalC2::append(const Node* n, const JPortalPath* path) {
-  if (path != NULL && n != NULL && !n->is_top() && n->is_CFG()) {
+  if (path != nullptr && n != nullptr && !n->is_top() && n->is_CFG()) {
     set_path(n, cat(path_of(n), path));
   }
 }
 
 const JPortalPath* JPortalC2::take_path(const Node* n) {
   const JPortalPath* path = path_of(n);
-  if (path != NULL) set_path(n, NULL);
+  if (path != nullptr) set_path(n, nullptr);
   return path;
 }
 
 u4 JPortalC2::context(ciMethod* method, JVMState* caller) {
-  if (caller == NULL || !caller->has_method()) {
+  if (caller == nullptr || !caller->has_method()) {
     return _table->context(JPORTAL_NO_CONTEXT, 0, method);
   }
   const u4 parent = context(caller->method(), caller->caller());
@@ -95,12 +95,12 @@ const JPortalPath* JPortalC2::merge(const JPortalPath* a, const JPortalPath* b, 
 // --- Hooks
 
 void JPortalMarkersC2::on_compile_begin(Compile* C) {
-  C->set_jportal(is_on() && C->has_method() ? new (C->comp_arena()) JPortalC2(C) : NULL);
+  C->set_jportal(is_on() && C->has_method() ? new (C->comp_arena()) JPortalC2(C) : nullptr);
 }
 
 void JPortalMarkersC2::block_parsing(Node* control, ciMethod* method, JVMState* caller, int bci) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL || control == NULL || control->is_top()) return;
+  if (jp == nullptr || control == nullptr || control->is_top()) return;
   if (jp->_method != method || jp->_caller != caller) {
     jp->_context = jp->context(method, caller);
     jp->_method = method;
@@ -111,21 +111,21 @@ void JPortalMarkersC2::block_parsing(Node* control, ciMethod* method, JVMState* 
 
 void JPortalMarkersC2::node_cloned(const Node* from, const Node* to) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL && !jp->_matched) {
+  if (jp != nullptr && !jp->_matched) {
     jp->set_path(to, jp->path_of(from));
   }
 }
 
 void JPortalMarkersC2::node_destroyed(Compile* C, uint idx) {
   JPortalC2* jp = C->jportal();
-  if (jp != NULL && idx < jp->_size) {
-    jp->_paths[idx] = NULL;   // the index may be reused
+  if (jp != nullptr && idx < jp->_size) {
+    jp->_paths[idx] = nullptr;   // the index may be reused
   }
 }
 
 void JPortalMarkersC2::nodes_renumbering(Compile* C, Unique_Node_List& useful) {
   JPortalC2* jp = C->jportal();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   const JPortalPath** paths = jp->new_paths(useful.size());
   for (uint i = 0; i < useful.size(); i++) {
     paths[i] = jp->path_of(useful.at(i));
@@ -136,17 +136,17 @@ void JPortalMarkersC2::nodes_renumbering(Compile* C, Unique_Node_List& useful) {
 
 void JPortalMarkersC2::matching(Compile* C) {
   JPortalC2* jp = C->jportal();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   jp->_ideal_paths = jp->_paths;
   jp->_ideal_size = jp->_size;
-  jp->_paths = NULL;
+  jp->_paths = nullptr;
   jp->_size = 0;
   jp->_matched = true;
 }
 
 void JPortalMarkersC2::node_matched(Compile* C, const Node* ideal, const Node* mach) {
   JPortalC2* jp = C->jportal();
-  if (jp != NULL && ideal->_idx < jp->_ideal_size) {
+  if (jp != nullptr && ideal->_idx < jp->_ideal_size) {
     jp->set_path(mach, jp->_ideal_paths[ideal->_idx]);
   }
 }
@@ -162,7 +162,7 @@ static bool has_control_use(const Node* n) {
 
 void JPortalMarkersC2::control_replaced(Node* from, Node* to) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL || from == to || jp->path_of(from) == NULL) return;
+  if (jp == nullptr || from == to || jp->path_of(from) == nullptr) return;
   // Without a control use, 'from' is about to be removed, or its control use does not exist yet.
   if (to->is_top() || has_control_use(from)) {
     jp->append(to, jp->take_path(from));
@@ -171,11 +171,11 @@ void JPortalMarkersC2::control_replaced(Node* from, Node* to) {
 
 void JPortalMarkersC2::region_split(Node* region) {
   JPortalC2* jp = JPortalC2::current();
-  const JPortalPath* path = jp == NULL ? NULL : jp->take_path(region);
-  if (path == NULL) return;
+  const JPortalPath* path = jp == nullptr ? nullptr : jp->take_path(region);
+  if (path == nullptr) return;
   for (uint i = 1; i < region->req(); i++) {
     Node* input = region->in(i);
-    if (input == NULL || input == region) continue;
+    if (input == nullptr || input == region) continue;
     uint first = 1;
     while (region->in(first) != input) first++;
     if (first == i) jp->append(input, path);   // each input once
@@ -184,23 +184,23 @@ void JPortalMarkersC2::region_split(Node* region) {
 
 void JPortalMarkersC2::drop_path(Node* n) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL) jp->take_path(n);
+  if (jp != nullptr) jp->take_path(n);
 }
 
 void JPortalMarkersC2::control_joined(Node* node, Node* skipped) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL) jp->append(node, jp->path_of(skipped));
+  if (jp != nullptr) jp->append(node, jp->path_of(skipped));
 }
 
 void JPortalMarkersC2::back_edge_added(Node* node, Node* loop_end) {
   JPortalC2* jp = JPortalC2::current();
-  Node* back = jp == NULL ? NULL : loop_end->as_If()->proj_out_or_null(1);
-  if (back != NULL) jp->append(node, jp->path_of(back));
+  Node* back = jp == nullptr ? nullptr : loop_end->as_If()->proj_out_or_null(1);
+  if (back != nullptr) jp->append(node, jp->path_of(back));
 }
 
 void JPortalMarkersC2::safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   if (loop_end->in(0) != safepoint) {
     // Other tests lie between (see PhaseIdealLoop::find_safepoint), so the path cannot move after
     // them.
@@ -208,16 +208,16 @@ void JPortalMarkersC2::safepoint_moved(Node* safepoint, Node* loop_end, Node* ou
     return;
   }
   const JPortalPath* path = jp->take_path(safepoint);
-  if (path == NULL) return;
+  if (path == nullptr) return;
   Node* ways[] = { loop_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(0) };
-  for (Node* way : ways) {
-    jp->set_path(way, jp->cat(path, jp->path_of(way)));
+  for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+    jp->set_path(ways[i], jp->cat(path, jp->path_of(ways[i])));
   }
 }
 
 bool JPortalMarkersC2::same_path(Node* a, Node* b) {
   JPortalC2* jp = JPortalC2::current();
-  return jp == NULL || JPortalPath::equal(jp->path_of(a), jp->path_of(b));
+  return jp == nullptr || JPortalPath::equal(jp->path_of(a), jp->path_of(b));
 }
 
 // Control bypasses 'test'. The test stays in the graph until both projections are dead, and C2 may
@@ -231,7 +231,7 @@ static void test_skipped(JPortalC2* jp, const Node* test) {
 
 bool JPortalMarkersC2::diamond_removed(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return true;
+  if (jp == nullptr) return true;
   if (JPortalMarkers::is_exact() && !same_path(arm1, arm2)) return false;
   Node* before = arm1->in(0)->in(0);
   const JPortalPath* path = jp->merge(jp->path_of(arm1), jp->path_of(arm2), JPortalAmbiguities::EMPTY_DIAMOND);
@@ -242,7 +242,7 @@ bool JPortalMarkersC2::diamond_removed(Node* arm1, Node* arm2) {
 
 void JPortalMarkersC2::conditional_move(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL || same_path(arm1, arm2)) return;
+  if (jp == nullptr || same_path(arm1, arm2)) return;
   // RegionNode::Ideal() removes the diamond later. With equal paths on both arms it loses nothing.
   const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CONDITIONAL_MOVE, jp->path_of(arm1), jp->path_of(arm2));
   jp->set_path(arm1, path);
@@ -252,8 +252,8 @@ void JPortalMarkersC2::conditional_move(Node* arm1, Node* arm2) {
 // The path from 'outer', a projection of the first test, to the second test. 'take': the nodes lose
 // their paths.
 static const JPortalPath* path_between(JPortalC2* jp, Node* outer, Node* test, bool take) {
-  const JPortalPath* path = NULL;
-  for (Node* n = test->in(0); n != NULL; n = n->in(0)) {
+  const JPortalPath* path = nullptr;
+  for (Node* n = test->in(0); n != nullptr; n = n->in(0)) {
     path = jp->cat(take ? jp->take_path(n) : jp->path_of(n), path);
     if (n == outer) break;
   }
@@ -262,7 +262,7 @@ static const JPortalPath* path_between(JPortalC2* jp, Node* outer, Node* test, b
 
 bool JPortalMarkersC2::compares_fold_exactly(Node* outer, Node* out) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return true;
+  if (jp == nullptr) return true;
   Node* sibling = outer->as_Proj()->other_if_proj();
   const JPortalPath* second = jp->cat(path_between(jp, outer, out->in(0), false), jp->path_of(out));
   return JPortalPath::equal(jp->path_of(sibling), second);
@@ -270,10 +270,10 @@ bool JPortalMarkersC2::compares_fold_exactly(Node* outer, Node* out) {
 
 void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   Node* sibling = outer->as_Proj()->other_if_proj();
   Node* meet = out->unique_ctrl_out();
-  const bool shared = meet != NULL && meet->is_Region() && sibling->unique_ctrl_out() == meet;
+  const bool shared = meet != nullptr && meet->is_Region() && sibling->unique_ctrl_out() == meet;
   const bool first_is_gone = outer->in(0)->in(1)->is_Con();
   if (shared && !first_is_gone) return;   // the first test decides the second: no path is lost
   const JPortalPath* between = path_between(jp, outer, out->in(0), true);
@@ -290,7 +290,7 @@ void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
 
 bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node* other2) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return true;
+  if (jp == nullptr) return true;
   // The test of 'same2' remains. It is the first or the second of the two.
   const bool second = other1->unique_ctrl_out() == same2->in(0);
   const JPortalPath* way1 = jp->path_of(same1);
@@ -310,7 +310,7 @@ bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node
 
 void JPortalMarkersC2::clipping(Node* test1, Node* test2, Node* min, Node* max, Node* between) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CLIPPING,
                                           jp->cat(jp->path_of(min), jp->path_of(max)), jp->path_of(between));
   test_skipped(jp, test1);
@@ -322,31 +322,31 @@ void JPortalMarkersC2::clipping(Node* test1, Node* test2, Node* min, Node* max, 
 
 bool JPortalMarkersC2::has_markers(const IdealLoopTree* loop) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return false;
+  if (jp == nullptr) return false;
   for (uint i = 0; i < loop->_body.size(); i++) {
-    if (jp->path_of(loop->_body.at(i)) != NULL) return true;
+    if (jp->path_of(loop->_body.at(i)) != nullptr) return true;
   }
-  return jp->path_of(loop->_head) != NULL;
+  return jp->path_of(loop->_head) != nullptr;
 }
 
 void JPortalMarkersC2::empty_loop_removed(Node* entry) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL) jp->append(entry, jp->ambiguous(JPortalAmbiguities::EMPTY_LOOP));
+  if (jp != nullptr) jp->append(entry, jp->ambiguous(JPortalAmbiguities::EMPTY_LOOP));
 }
 
 void JPortalMarkersC2::fill_loop_removed(Node* call) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL) jp->append(call, jp->ambiguous(JPortalAmbiguities::ARRAY_FILL));
+  if (jp != nullptr) jp->append(call, jp->ambiguous(JPortalAmbiguities::ARRAY_FILL));
 }
 
 void JPortalMarkersC2::prepared_exception(Node* control) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL) jp->append(control, jp->ambiguous(JPortalAmbiguities::PREPARED_EXCEPTION));
+  if (jp != nullptr) jp->append(control, jp->ambiguous(JPortalAmbiguities::PREPARED_EXCEPTION));
 }
 
 void JPortalMarkersC2::string_test_removed(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL || same_path(arm1, arm2)) return;
+  if (jp == nullptr || same_path(arm1, arm2)) return;
   const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::STRING_CONCATENATION, jp->path_of(arm1), jp->path_of(arm2));
   jp->set_path(arm1, path);
   jp->set_path(arm2, path);

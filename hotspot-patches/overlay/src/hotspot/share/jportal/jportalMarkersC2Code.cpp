@@ -23,7 +23,7 @@
 #include "jportal/jportalMarkersC2Code.hpp"
 #include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalRecords.hpp"
-#include "jportal/jportalX86.hpp"
+#include CPU_HEADER(jportalInstructions)
 #include "memory/resourceArea.hpp"
 #include "opto/block.hpp"
 #include "opto/cfgnode.hpp"
@@ -61,7 +61,7 @@ static bool is_leaving(const Node* n) { return n->is_MachSafePoint(); }
 
 void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   ResourceMark rm;
   GrowableArray<Node*> chain;
   // Several blocks may read the path of one projection, so all paths are read before any is stored.
@@ -71,7 +71,7 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
     Block* block = cfg->get_block(i);
     Node* head = block->head();
     if (head->is_Root()) continue;
-    const JPortalPath* path = NULL;
+    const JPortalPath* path = nullptr;
     if (block->num_preds() == 2) {
       Node* pred = block->pred(1);
       if (pred->is_Proj() && pred->is_block_proj() != pred && !pred->is_Start()) {
@@ -82,7 +82,7 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
     Node* owner = head;
     chain.clear();
     // Before scheduling, the block lists only its head and its end.
-    for (Node* n = block->end(); n != head && n != NULL; n = n->in(0)) {
+    for (Node* n = block->end(); n != head && n != nullptr; n = n->in(0)) {
       assert((uint)chain.length() <= jp->_compile->unique(), "a block without a head");
       if (n != block->end()) chain.push(n);
     }
@@ -92,14 +92,14 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
         owners.push(owner);
         paths.push(path);
         owner = n;
-        path = NULL;
+        path = nullptr;
       }
       path = jp->cat(path, jp->path_of(n));
     }
     owners.push(owner);
     paths.push(path);
   }
-  jp->_paths = NULL;
+  jp->_paths = nullptr;
   jp->_size = 0;
   for (int i = 0; i < owners.length(); i++) {
     // The prolog will replace the StartNode.
@@ -117,7 +117,7 @@ static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
   const JPortalPath** paths = NEW_RESOURCE_ARRAY(const JPortalPath*, count);
   for (uint i = 0; i < count; i++) {
     ends[i] = block->_succs[i];
-    paths[i] = NULL;
+    paths[i] = nullptr;
     uint limit = cfg->number_of_blocks();
     while (limit-- > 0 && ends[i]->is_Empty() != Block::not_empty && ends[i]->_num_succs == 1) {
       paths[i] = jp->cat(paths[i], jp->path_of(ends[i]->head()));
@@ -140,7 +140,7 @@ static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
 
 void JPortalMarkersC2::keep_ways_apart(PhaseCFG* cfg) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   for (uint i = 1; i < cfg->number_of_blocks(); i++) {
     Block* block = cfg->get_block(i);
     if (block->_num_succs > 1 && !block->end()->is_Catch()) {
@@ -154,9 +154,9 @@ void JPortalMarkersC2::keep_ways_apart(PhaseCFG* cfg) {
 // Called before each node and at the end of the block. Code has been emitted up to 'offset', so the
 // path of the last safepoint or prolog, if any, is passed at 'offset'.
 void JPortalC2::settle(Code* c, int offset) {
-  if (_leaving == NULL) return;
+  if (_leaving == nullptr) return;
   const JPortalPath* behind = path_of(_leaving);
-  _leaving = NULL;
+  _leaving = nullptr;
   if (offset == c->exit) {
     c->pending = cat(c->pending, behind);
   } else {
@@ -168,11 +168,11 @@ void JPortalC2::settle(Code* c, int offset) {
 
 void JPortalMarkersC2::block_emitting(Block* block, int offset) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
-  if (jp->_code == NULL) {
+  if (jp == nullptr) return;
+  if (jp->_code == nullptr) {
     jp->_code = new (jp->_arena) GrowableArray<JPortalC2::Code>(jp->_arena, 64, 0, JPortalC2::Code());
   }
-  JPortalC2::Code c = { offset, offset, offset, -1, false, false, -1, -1, NULL, NULL };
+  JPortalC2::Code c = { offset, offset, offset, -1, false, false, -1, -1, nullptr, nullptr };
   if (block->head()->is_Mach()) {
     jp->set_path(block->head(), jp->_entry_path);   // the prolog
   } else if (!block->is_connector()) {
@@ -183,7 +183,7 @@ void JPortalMarkersC2::block_emitting(Block* block, int offset) {
 
 void JPortalMarkersC2::node_emitting(Node* n, int offset) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   JPortalC2::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
   jp->settle(c, offset);
   if (!n->is_Mach()) return;
@@ -203,12 +203,12 @@ void JPortalMarkersC2::node_emitting(Node* n, int offset) {
 
 void JPortalMarkersC2::block_emitted(int offset) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL) return;
+  if (jp == nullptr) return;
   JPortalC2::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
   jp->settle(c, offset);
   c->end = offset;
   if (c->start == offset) {
-    c->pending = NULL;   // no code: skip_empty() handles the path
+    c->pending = nullptr;   // no code: skip_empty() handles the path
     return;
   }
   Block* block = jp->_compile->cfg()->get_block(jp->_code->length() - 1);
@@ -218,13 +218,13 @@ void JPortalMarkersC2::block_emitted(int offset) {
   c->last = block->get_node(last);
   if (c->exit < offset) {
     jp->_table->add_offset(c->exit, c->pending);
-    c->pending = NULL;
+    c->pending = nullptr;
   }
 }
 
 // Places 'path', which control passes at the end of a block with one successor.
 void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
-  if (path == NULL) return;
+  if (path == nullptr) return;
   if (c.exit < c.end) {
     _table->add_offset(c.exit, path);   // control cannot leave the block midway after 'exit'
   } else if (c.is_call) {
@@ -240,19 +240,19 @@ void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
 // operands, then on the condition.
 void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
                            const JPortalPath* fall) {
-  if (taken == NULL && fall == NULL) return;
+  if (taken == nullptr && fall == nullptr) return;
   int at[2];
   bool equal = false;
   int count = 0;
   for (int offset = c.branch; offset < c.end; ) {
-    JPortalX86::Branch b = JPortalX86::branch_at(code + offset);
+    JPortalInstructions::Branch b = JPortalInstructions::branch_at(code + offset);
     if (b.length == 0 || (b.condition >= 0 && count == 2)) {
       count = 0;
       break;
     }
     if (b.condition >= 0) {
       at[count++] = offset;
-      equal = b.condition == JPortalX86::Equal;
+      equal = b.condition == JPortalInstructions::Equal;
     }
     offset += b.length;
   }
@@ -270,18 +270,18 @@ void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JP
 void JPortalC2::put_table(const u1* code, const Code& c, Block* block) {
   bool marked = false;
   for (uint i = 0; i < block->_num_succs; i++) {
-    const JPortalPath* path = NULL;
+    const JPortalPath* path = nullptr;
     skip_empty(block->_succs[i], &path);
-    marked |= path != NULL;
+    marked |= path != nullptr;
   }
   if (!marked) return;
-  const int jump = JPortalX86::jump_through_table(code, c.branch, c.end);
+  const int jump = JPortalInstructions::jump_through_table(code, c.branch, c.end);
   if (jump < 0) {
     _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
     return;
   }
   for (uint i = 0; i < block->_num_succs; i++) {
-    const JPortalPath* path = NULL;
+    const JPortalPath* path = nullptr;
     skip_empty(block->_succs[i], &path);
     _table->add_edge(jump, label_of(block->_succs[i]), JPortalEdgeOutcomes::JUMP_TABLE, path);
   }
@@ -292,7 +292,7 @@ void JPortalC2::put_catch(const Code& c, Block* block) {
   for (uint i = 0; i < block->_num_succs; i++) {
     const JPortalPath* path = c.pending;
     skip_empty(block->_succs[i], &path);
-    marked |= path != NULL;
+    marked |= path != nullptr;
   }
   for (uint i = 0; marked && i < block->_num_succs; i++) {
     const JPortalPath* path = c.pending;
@@ -332,11 +332,11 @@ void JPortalC2::put_ways(const u1* code, Block* block) {
   const JPortalPath* second = c.pending;
   skip_empty(block->_succs[1], &second);
   if (end->is_MachNullCheck()) {
-    if (first != NULL)  _table->add_edge(c.previous, to_first, JPortalEdgeOutcomes::FAULT, first);
-    if (second != NULL) _table->add_edge(c.previous, c.end, JPortalEdgeOutcomes::NOT_TAKEN, second);
+    if (first != nullptr)  _table->add_edge(c.previous, to_first, JPortalEdgeOutcomes::FAULT, first);
+    if (second != nullptr) _table->add_edge(c.previous, c.end, JPortalEdgeOutcomes::NOT_TAKEN, second);
   } else if (block->_num_succs == 2 && c.branch >= 0) {
     put_branch(code, c, to_first, first, second);
-  } else if (first != NULL || second != NULL) {
+  } else if (first != nullptr || second != nullptr) {
     assert(false, "unknown end of a block");
     _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
   }
@@ -382,7 +382,7 @@ const JPortalPath* JPortalC2::way_in_table(Block* block, uint way, int first) co
     }
     if (matches) return e.path;
   }
-  return NULL;
+  return nullptr;
 }
 
 // Checks the finished table.
@@ -392,7 +392,7 @@ void JPortalC2::verify(PhaseCFG* cfg) const {
   int offset = 0;
   for (int i = 0; i < _code->length(); i++) {
     const Code& c = _code->at(i);
-    const JPortalPath* path = NULL;
+    const JPortalPath* path = nullptr;
     for (; offset < _table->offset_count() && _table->offset_at(offset).offset < (u4)c.end; offset++) {
       path = cat(path, _table->offset_at(offset).path);
     }
@@ -408,7 +408,7 @@ void JPortalC2::verify(PhaseCFG* cfg) const {
     while (edge < _table->edge_count() && _table->edge_at(edge).from < (u4)c.start) edge++;
     for (uint k = 0; k < block->_num_succs; k++) {
       if (block->_succs[k] == cfg->get_root_block()) continue;   // the compiled method ends there
-      const JPortalPath* unused = NULL;
+      const JPortalPath* unused = nullptr;
       Block* next = skip_empty(block->_succs[k], &unused);
       verifier.add_edge((int)block->_pre_order, (int)next->_pre_order, way_in_table(block, k, edge));
     }
@@ -418,7 +418,7 @@ void JPortalC2::verify(PhaseCFG* cfg) const {
 
 void JPortalMarkersC2::blocks_emitted(CodeBuffer* cb) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp == NULL || jp->_code == NULL) return;
+  if (jp == nullptr || jp->_code == nullptr) return;
   PhaseCFG* cfg = jp->_compile->cfg();
   for (uint i = 0; i < cfg->number_of_blocks(); i++) {
     jp->put_ways(cb->insts_begin(), cfg->get_block(i));

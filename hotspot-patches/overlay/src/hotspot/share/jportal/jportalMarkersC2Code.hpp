@@ -63,7 +63,7 @@ class JPortalC2 {
   u4                  _context;
 
   GrowableArray<Code>* _code;         // by Block::_pre_order
-  Node*                _leaving;      // the safepoint or prolog that was just emitted, or NULL
+  Node*                _leaving;      // the safepoint or prolog that was just emitted, or null
   const JPortalPath*   _entry_path;   // the path of the StartNode
 
   const JPortalPath** new_paths(uint size);
@@ -86,7 +86,7 @@ class JPortalC2 {
   void* operator new(size_t size, Arena* arena) throw();
   static JPortalC2* current();
 
-  const JPortalPath* path_of(const Node* n) const { return n->_idx < _size ? _paths[n->_idx] : NULL; }
+  const JPortalPath* path_of(const Node* n) const { return n->_idx < _size ? _paths[n->_idx] : nullptr; }
   void set_path(const Node* n, const JPortalPath* path);
   void append(const Node* n, const JPortalPath* path);
   const JPortalPath* take_path(const Node* n);

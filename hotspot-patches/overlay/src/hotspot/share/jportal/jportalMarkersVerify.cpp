@@ -40,7 +40,7 @@ JPortalMarkersVerifier::JPortalMarkersVerifier(const JPortalMarkerTable* table, 
 }
 
 int JPortalMarkersVerifier::add_node(const JPortalPath* path) {
-  Node n = { path, { NULL, NULL, true }, -1, 0 };
+  Node n = { path, { nullptr, nullptr, true }, -1, 0 };
   return _nodes.append(n);
 }
 
@@ -50,7 +50,7 @@ void JPortalMarkersVerifier::append_to_node(int node, const JPortalPath* path) {
 }
 
 void JPortalMarkersVerifier::add_edge(int from, int to, const JPortalPath* path) {
-  Edge e = { path, { NULL, NULL, true }, to, _nodes.at(from).edges };
+  Edge e = { path, { nullptr, nullptr, true }, to, _nodes.at(from).edges };
   _nodes.adr_at(from)->edges = _edges.append(e);
 }
 
@@ -66,7 +66,7 @@ struct JPortalBlockEnd {
 
 static JPortalBlockEnd end_of_block(ciMethod* method, int bci, int to) {
   ciBlock* block = method->get_method_blocks()->block_containing(bci);
-  JPortalBlockEnd end = { block != NULL && !method->has_jsrs(), false, false, bci + 1 };
+  JPortalBlockEnd end = { block != nullptr && !method->has_jsrs(), false, false, bci + 1 };
   if (!end.is_known) return end;
   end.limit = block->limit_bci();
   ciBytecodeStream s(method);
@@ -194,16 +194,16 @@ void JPortalMarkersVerifier::check_step(const JPortalPath* from, const JPortalPa
 
 // Checks the steps inside a path.
 JPortalMarkersVerifier::Markers JPortalMarkersVerifier::check_path(const JPortalPath* path) {
-  Markers markers = { NULL, NULL, true };
+  Markers markers = { nullptr, nullptr, true };
   _flat.clear();
   JPortalPath::append_markers(path, &_flat);
   for (int i = 0; i < _flat.length(); i++) {
     const JPortalPath* marker = _flat.at(i);
     if (marker->context() == JPORTAL_POLL_STATE) continue;
-    if (marker->context() == JPORTAL_NO_CONTEXT) marker = NULL;
+    if (marker->context() == JPORTAL_NO_CONTEXT) marker = nullptr;
     if (markers.is_empty) {
       markers.first = marker;
-    } else if (markers.last != NULL && marker != NULL) {
+    } else if (markers.last != nullptr && marker != nullptr) {
       check_step(markers.last, marker);
     }
     markers.is_empty = false;
@@ -214,7 +214,7 @@ JPortalMarkersVerifier::Markers JPortalMarkersVerifier::check_path(const JPortal
 
 // Checks the step from the block 'from' to the first marker. Returns false if there is none.
 bool JPortalMarkersVerifier::check_first(const Markers& markers, const JPortalPath* from) {
-  if (markers.first != NULL) check_step(from, markers.first);
+  if (markers.first != nullptr) check_step(from, markers.first);
   return !markers.is_empty;
 }
 
@@ -246,14 +246,14 @@ void JPortalMarkersVerifier::verify() {
   }
   for (int i = 0; i < _nodes.length(); i++) {
     const JPortalPath* last = _nodes.at(i).markers.last;
-    if (last == NULL) continue;
+    if (last == nullptr) continue;
     _search++;
     _open.push(i);
     follow(last);
   }
   for (int i = 0; i < _edges.length(); i++) {
     const JPortalPath* last = _edges.at(i).markers.last;
-    if (last == NULL) continue;
+    if (last == nullptr) continue;
     _search++;
     visit(_edges.at(i).to, last);
     follow(last);

@@ -36,13 +36,13 @@ class ciMethod;
 // Allocates in the resource area of the caller.
 class JPortalMarkersVerifier : public StackObj {
   // The markers of a node or an edge. If there is none but POLL_STATE, 'is_empty'. 'first' and
-  // 'last' are NULL for an ambiguous marker.
+  // 'last' are null for an ambiguous marker.
   struct Markers { const JPortalPath* first; const JPortalPath* last; bool is_empty; };
   struct Node    { const JPortalPath* path; Markers markers; int edges; int seen; };   // 'edges': the first, or -1
   struct Edge    { const JPortalPath* path; Markers markers; int to; int next; };
   // A step that was checked.
   struct Step    { u4 from; u4 to; u2 from_bci; u2 to_bci; bool is_known; };
-  enum { KnownSteps = 512, MaxReports = 8 };
+  enum : int { KnownSteps = 512, MaxReports = 8 };
 
   const JPortalMarkerTable*         _table;
   const char*                       _compiler;

@@ -40,7 +40,7 @@ struct JPortalMethodStubTable::Chunk : public CHeapObj<mtTracing> {
 };
 
 const char* const JPortalMethodStubTable::BlobName = "JPortal method stubs";
-JPortalMethodStubTable::Chunk* JPortalMethodStubTable::_chunks = NULL;
+JPortalMethodStubTable::Chunk* JPortalMethodStubTable::_chunks = nullptr;
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_released = { 0, 0, 0 };
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_resting = { 0, 0, 0 };
 JPortalMethodStubTable::SlotList JPortalMethodStubTable::_rested = { 0, 0, 0 };
@@ -78,7 +78,7 @@ void JPortalMethodStubTable::SlotList::add_all(SlotList* other) {
 }
 
 address JPortalMethodStubTable::SlotList::take() {
-  if (count == 0) return NULL;
+  if (count == 0) return nullptr;
   address slot = slot_of(head);
   head = *next_of(slot);
   count--;
@@ -99,35 +99,39 @@ address JPortalMethodStubTable::allocate_locked(bool resting) {
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
   move_rested();
   address rested = _rested.take();
-  if (rested != NULL) return rested;
-  for (Chunk* c = _chunks; c != NULL; c = c->next) {
+  if (rested != nullptr) return rested;
+  for (Chunk* c = _chunks; c != nullptr; c = c->next) {
     if (c->top < c->end) {
       address slot = c->top;
       c->top += SlotSize;
       return slot;
     }
   }
-  if (!resting) return NULL;
+  if (!resting) return nullptr;
   address slot = _resting.take();
-  return slot != NULL ? slot : _released.take();
+  return slot != nullptr ? slot : _released.take();
 }
 
 address JPortalMethodStubTable::allocate() {
   address slot = allocate_locked(false);
   // Other threads may use up a new chunk, hence the loop. After a failure no chunk is requested
   // again: CodeCache would warn each time, and nmethods need the memory that the sweeper frees.
-  while (slot == NULL && !_exhausted && add_chunk()) {
+  while (slot == nullptr && !_exhausted && add_chunk()) {
     slot = allocate_locked(false);
   }
-  return slot != NULL ? slot : allocate_locked(true);
+  return slot != nullptr ? slot : allocate_locked(true);
 }
 
 bool JPortalMethodStubTable::add_chunk() {
   BufferBlob* blob = BufferBlob::create(BlobName, ChunkSize);
-  if (blob == NULL) {
+  if (blob == nullptr) {
     return false;
   }
-  Chunk* chunk = new Chunk();
+  Chunk* chunk = new (std::nothrow) Chunk();
+  if (chunk == nullptr) {
+    BufferBlob::free(blob);
+    return false;
+  }
   address const begin = align_up(blob->content_begin(), SlotSize);
   chunk->top = begin;
   chunk->end = align_down(blob->content_end(), SlotSize);
@@ -155,10 +159,10 @@ void JPortalMethodStubTable::note_exhausted() {
 
 address JPortalMethodStubTable::entry_for(const methodHandle& m, address entry) {
   address stub = m->interpreter_entry();
-  if (stub == NULL || !contains(stub)) {   // else an earlier attempt to link has set it
+  if (stub == nullptr || !contains(stub)) {   // else an earlier attempt to link has set it
     stub = allocate();
   }
-  if (stub == NULL) {
+  if (stub == nullptr) {
     note_exhausted();
     return entry;
   }
@@ -179,14 +183,14 @@ void JPortalMethodStubTable::commit_stub(Method* m, address stub, address target
 
 void JPortalMethodStubTable::export_stub(Method* m) {
   address stub = m->interpreter_entry();
-  if (stub != NULL && contains(stub)) {
+  if (stub != nullptr && contains(stub)) {
     commit_stub(m, stub, jump_target(stub));
   }
 }
 
 bool JPortalMethodStubTable::contains(address entry) {
   const CodeBlob* const blob = JPortalCompat::blob_at(entry);
-  return blob != NULL && blob->name() == BlobName;
+  return blob != nullptr && blob->name() == BlobName;
 }
 
 address JPortalMethodStubTable::target_of(address entry) {
@@ -195,7 +199,7 @@ address JPortalMethodStubTable::target_of(address entry) {
 
 void JPortalMethodStubTable::release(address entry) {
   if (!contains(entry)) return;
-  MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  MutexLocker ml(CodeCache_lock->owned_by_self() ? nullptr : CodeCache_lock, Mutex::_no_safepoint_check_flag);
   release_locked(entry);
 }
 
@@ -206,15 +210,15 @@ void JPortalMethodStubTable::release_locked(address entry) {
 }
 
 void JPortalMethodStubTable::release_all(Array<Method*>* methods) {
-  MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  MutexLocker ml(CodeCache_lock->owned_by_self() ? nullptr : CodeCache_lock, Mutex::_no_safepoint_check_flag);
   for (int i = 0; i < methods->length(); i++) {
     Method* const m = methods->at(i);
     address const entry = m->interpreter_entry();
-    if (entry == NULL) continue;
+    if (entry == nullptr) continue;
     if (contains(entry)) {
       release_locked(entry);
     }
-    m->set_interpreter_entry(NULL);
+    m->set_interpreter_entry(nullptr);
   }
 }
 

@@ -39,7 +39,7 @@ class methodHandle;
 class JPortalMethodStubTable : AllStatic {
   friend class JPortalMethodStubsTest;   // test/hotspot/gtest/jportal
 
-  enum {
+  enum : int {
     SlotSize  = 8,
     ChunkSize = 16 * K
   };
@@ -56,7 +56,7 @@ class JPortalMethodStubTable : AllStatic {
 
     void    add(address slot);
     void    add_all(SlotList* other);   // 'other' is empty afterwards
-    address take();                     // NULL if the list is empty
+    address take();                     // null if the list is empty
   };
 
   // The name of all blobs with stubs, and of no other: the pointers are equal.

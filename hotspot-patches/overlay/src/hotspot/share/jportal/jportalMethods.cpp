@@ -43,22 +43,22 @@
 static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
   buf[0] = '\0';
   Klass* k = cld->class_loader_klass();
-  if (k == NULL) return buf;
+  if (k == nullptr) return buf;
   Symbol* klass = k->name();
   Symbol* name = cld->name_and_id();
   jio_snprintf(buf, size, "%.*s %.*s", klass->utf8_length(), (const char*)klass->base(),
-               name == NULL ? 0 : name->utf8_length(), name == NULL ? "" : (const char*)name->base());
+               name == nullptr ? 0 : name->utf8_length(), name == nullptr ? "" : (const char*)name->base());
   return buf;
 }
 
-enum { LoaderNameSize = 512 };
+enum : int { LoaderNameSize = 512 };
 
 // Fills in the fields that the records of a class have in common. 'loader' has LoaderNameSize bytes
 // and must outlive the record.
 template <typename R> static void describe(R* r, InstanceKlass* ik, char* loader) {
   // The ClassLoaderData of the loader. A hidden class may have a ClassLoaderData of its own.
   ClassLoaderData* cld = ClassLoaderData::class_loader_data_or_null(ik->class_loader());
-  if (cld == NULL) {
+  if (cld == nullptr) {
     cld = ik->class_loader_data();
   }
   r->klass        = (u8)ik;
@@ -99,7 +99,7 @@ void JPortalMethods::export_class(InstanceKlass* ik) {
   Array<Method*>* methods = ik->methods();
   for (int i = 0; i < methods->length(); i++) {
     Method* m = methods->at(i);
-    export_method(m, m->method_holder() == ik ? ik->constants() : NULL);
+    export_method(m, m->method_holder() == ik ? ik->constants() : nullptr);
   }
 }
 
@@ -185,10 +185,10 @@ void JPortalMethods::export_method(Method* m, ConstantPool* exported) {
   r.name         = m->name();
   r.signature    = m->signature();
 
-  u1* code = NULL;
+  u1* code = nullptr;
   if (m->code_size() > 0) {
     code = (u1*)os::malloc(m->code_size(), mtTracing);
-    if (code == NULL) {
+    if (code == nullptr) {
       log_warning(jportal)("no C heap for the bytecodes of a method: it is missing in the capture");
       return;
     }
@@ -211,7 +211,7 @@ void JPortalMethods::export_method(Method* m, ConstantPool* exported) {
 
 void JPortalMethods::copy_original_bytecodes(Method* m, u1* to) {
   ConstantPool* cp = m->constants();
-  const bool rewritten = cp->cache() != NULL;   // the Rewriter creates it
+  const bool rewritten = cp->cache() != nullptr;   // the Rewriter creates it
   const int size = m->code_size();
   memcpy(to, m->code_base(), size);
 
@@ -411,12 +411,12 @@ void JPortalHooks::method_intrinsic_created(Method* m) {
 
 void JPortalHooks::method_freed(Method* m) {
   address entry = m->interpreter_entry();
-  if (entry == NULL) return;   // never linked, handled before, or unloaded with its class
+  if (entry == nullptr) return;   // never linked, handled before, or unloaded with its class
   if (JPortalRecording::is_on()) {
     JPortalMethodFreed r;
     r.method = (u8)m;
     JPortalBuffer::commit_record(r);
   }
   JPortalMethodStubTable::release(entry);
-  m->set_interpreter_entry(NULL);
+  m->set_interpreter_entry(nullptr);
 }

@@ -35,7 +35,7 @@ class JPortalMethods : AllStatic {
   static void export_loaded_class(InstanceKlass* ik, u4 tid);
   static void export_class(InstanceKlass* ik);
   // Exports a method with all that its bytecodes refer to in the constant pool.
-  static void export_method(Method* m) { export_method(m, NULL); }
+  static void export_method(Method* m) { export_method(m, nullptr); }
 
   // Copies the bytecodes of 'm' as they are in its class file to 'to', which has code_size() bytes.
   // Rewritten, quickened and breakpoint bytecodes are replaced by the original ones, constant pool
@@ -43,7 +43,7 @@ class JPortalMethods : AllStatic {
   static void copy_original_bytecodes(Method* m, u1* to);
 
  private:
-  // 'exported' is the constant pool of the method's class that was exported, or NULL.
+  // 'exported' is the constant pool of the method's class that was exported, or null.
   static void export_method(Method* m, ConstantPool* exported);
   static void export_constants(InstanceKlass* ik);
   static void put_exceptions(JPortalBuffer* b, Method* m);

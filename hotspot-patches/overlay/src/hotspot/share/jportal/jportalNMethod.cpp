@@ -37,15 +37,15 @@ static const u4 NoOffset = 0xffffffff;
 // The scopes of an nmethod, each once. A PcDesc refers to a scope by its offset in the debug info,
 // the record by its index in the list.
 class JPortalScopes : public StackObj {
-  enum { Unnumbered = 0xffffffff };
+  enum : u4 { Unnumbered = 0xffffffff };
 
   const nmethod* _nm;
   int            _size;
-  u4*            _number;   // by decode offset; NULL if there is no C heap for it
+  u4*            _number;   // by decode offset; null if there is no C heap for it
   u4             _count;
 
   bool is_scope(int offset) const {
-    return _number != NULL && offset != DebugInformationRecorder::serialized_null && offset < _size;
+    return _number != nullptr && offset != DebugInformationRecorder::serialized_null && offset < _size;
   }
 
   // Appends the scope and its callers to the list, if they are not in it.
@@ -66,10 +66,10 @@ class JPortalScopes : public StackObj {
   }
 
  public:
-  JPortalScopes(const nmethod* nm) : _nm(nm), _size(nm->scopes_data_size()), _number(NULL), _count(0) {
+  JPortalScopes(const nmethod* nm) : _nm(nm), _size(nm->scopes_data_size()), _number(nullptr), _count(0) {
     if (_size > 0) {
       _number = (u4*)os::malloc(_size * sizeof(u4), mtTracing);
-      if (_number != NULL) {
+      if (_number != nullptr) {
         memset(_number, 0xff, _size * sizeof(u4));
       } else {
         log_warning(jportal)("no C heap for the scopes of an nmethod: they are missing in the capture");
@@ -100,7 +100,7 @@ static bool is_sentinel(const PcDesc* p) {
 // adds has none. PcDescs and oop maps are sorted, so the search begins at pair '*at', where the
 // previous search ended.
 static bool is_safepoint(const ImmutableOopMapSet* maps, int* at, int pc_offset) {
-  if (maps == NULL) return false;
+  if (maps == nullptr) return false;
   while (*at < maps->count() && maps->pair_at(*at)->pc_offset() < pc_offset) (*at)++;
   return *at < maps->count() && maps->pair_at(*at)->pc_offset() == pc_offset;
 }

@@ -36,7 +36,7 @@ class JPortalPathMap {
     uint i = (uint)((uintptr_t)key >> 3) * 2654435761u;
     for (;; i++) {
       Entry* e = &_entries[i & (_size - 1)];
-      if (e->key == key || e->key == NULL) return e;
+      if (e->key == key || e->key == nullptr) return e;
     }
   }
 
@@ -45,24 +45,24 @@ class JPortalPathMap {
     const uint old_size = _size;
     _entries = NEW_ARENA_ARRAY(_arena, Entry, size);
     _size = size;
-    for (uint i = 0; i < size; i++) _entries[i].key = NULL;
+    for (uint i = 0; i < size; i++) _entries[i].key = nullptr;
     for (uint i = 0; i < old_size; i++) {
-      if (old[i].key != NULL) *find(old[i].key) = old[i];
+      if (old[i].key != nullptr) *find(old[i].key) = old[i];
     }
   }
 
  public:
-  JPortalPathMap(Arena* arena) : _arena(arena), _entries(NULL), _size(0), _used(0) { resize(64); }
+  JPortalPathMap(Arena* arena) : _arena(arena), _entries(nullptr), _size(0), _used(0) { resize(64); }
 
   const JPortalPath* get(const void* key) const {
     const Entry* e = find(key);
-    return e->key == NULL ? NULL : e->path;
+    return e->key == nullptr ? nullptr : e->path;
   }
 
   void put(const void* key, const JPortalPath* path) {
     Entry* e = find(key);
-    if (e->key == NULL) {
-      if (path == NULL) return;
+    if (e->key == nullptr) {
+      if (path == nullptr) return;
       if (++_used * 2 > _size) {
         resize(_size * 2);
         e = find(key);

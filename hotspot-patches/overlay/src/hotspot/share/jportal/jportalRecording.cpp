@@ -40,8 +40,8 @@ static const char* const DefaultFile = "hs_jportal_pid%p.jportal";
 volatile int JPortalRecording::_state = JPortalRecording::Idle;
 volatile int JPortalRecording::_on = 0;
 
-static address code_cache_low = NULL;
-static address code_cache_high = NULL;
+static address code_cache_low = nullptr;
+static address code_cache_high = nullptr;
 // The number of recordings in this process. Changed only by the thread that has claimed the state.
 static int recordings = 0;
 
@@ -87,7 +87,7 @@ static JPortalBridge::Source requested_source() {
   return (JPortalBridge::Source)value_of(JPortalSource, sources, ARRAY_SIZE(sources));
 }
 
-enum CodeMemory { AsNeeded, Anonymous, Memfd };
+enum CodeMemory : int { AsNeeded, Anonymous, Memfd };
 
 static int32_t requested_code_memory() {
   static const NamedValue kinds[] = {
@@ -102,7 +102,7 @@ static int32_t requested_code_memory() {
 // fit.
 static bool expand_path(const char* pattern, char* path, size_t size) {
   const char* slash = strrchr(pattern, '/');
-  const char* name = slash == NULL ? pattern : slash + 1;
+  const char* name = slash == nullptr ? pattern : slash + 1;
   stringStream st(path, size);
   st.write(pattern, name - pattern);
   for (const char* c = name; *c != '\0'; c++) {
@@ -113,7 +113,7 @@ static bool expand_path(const char* pattern, char* path, size_t size) {
     switch (*++c) {
       case 'p': st.print("%d", os::current_process_id()); break;
       case 't': {
-        time_t now = time(NULL);
+        time_t now = time(nullptr);
         struct tm local;
         char stamp[32];
         strftime(stamp, sizeof(stamp), "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &local));
@@ -164,9 +164,9 @@ void JPortalRecording::set_on(bool on) {
 }
 
 static bool path_for(const char* file, char* path, size_t size) {
-  const char* pattern = file != NULL ? file : JPortalFile != NULL ? JPortalFile : DefaultFile;
+  const char* pattern = file != nullptr ? file : JPortalFile != nullptr ? JPortalFile : DefaultFile;
   if (!expand_path(pattern, path, size)) return false;
-  if (file == NULL && recordings > 0) {
+  if (file == nullptr && recordings > 0) {
     // The number keeps this recording from overwriting an earlier capture.
     const size_t length = strlen(path);
     return jio_snprintf(path + length, size - length, ".%d", recordings + 1) > 0;
@@ -175,7 +175,7 @@ static bool path_for(const char* file, char* path, size_t size) {
 }
 
 bool JPortalRecording::expand(const char* file, char* path, size_t size) {
-  const char* pattern = file != NULL ? file : JPortalFile != NULL ? JPortalFile : DefaultFile;
+  const char* pattern = file != nullptr ? file : JPortalFile != nullptr ? JPortalFile : DefaultFile;
   return expand_path(pattern, path, size);
 }
 
@@ -195,7 +195,7 @@ static void go_without() {
 
 void JPortalRecording::start_with_vm() {
   char path[JVM_MAXPATHLEN];
-  if (!path_for(NULL, path, sizeof(path))) {
+  if (!path_for(nullptr, path, sizeof(path))) {
     fail("-XX:JPortalFile= is too long");
   }
   if (open_at(path, false) != 0) {
@@ -219,7 +219,7 @@ static bool wants_memfd() {
 }
 
 bool JPortalRecording::back_code_cache(char* base, size_t size, bool special) {
-  if (base == NULL || !wants_memfd()) return false;
+  if (base == nullptr || !wants_memfd()) return false;
   char error[1024] = "";
   if (special) {
     jio_snprintf(error, sizeof(error), "the code cache cannot be the memory of a file: it has explicit large pages");

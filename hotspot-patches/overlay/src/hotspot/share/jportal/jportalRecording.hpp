@@ -41,7 +41,7 @@ class outputStream;
 // change during the walk.
 class JPortalRecording : AllStatic {
   // A thread changes the state only after claim(), because several threads may execute commands.
-  enum State { Idle, Changing, Recording };
+  enum State : int { Idle, Changing, Recording };
 
   static volatile int _state;
   static volatile int _on;       // the number of the recording, from 1; 0: hooks commit no records
@@ -72,12 +72,12 @@ class JPortalRecording : AllStatic {
   // The code cache is reserved at [low, high) and empty. If a recording is on, tracing begins.
   static void code_cache_reserved(address low, address high);
 
-  // The commands JPortal.start and JPortal.stop, called by a thread in the VM. 'file' may be NULL.
+  // The commands JPortal.start and JPortal.stop, called by a thread in the VM. 'file' may be null.
   // They print what was done, or why nothing was done.
   static void start(const char* file, outputStream* st, JavaThread* current);
   static void stop(outputStream* st, JavaThread* current);
 
-  // Sets 'path' to 'file', or to -XX:JPortalFile if 'file' is NULL, with %p, %t and %% expanded in
+  // Sets 'path' to 'file', or to -XX:JPortalFile if 'file' is null, with %p, %t and %% expanded in
   // the last component. Returns false if the result is too long.
   static bool expand(const char* file, char* path, size_t size);
 

@@ -18,6 +18,7 @@
 
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalCode.hpp"
 #include "jportal/jportalCompat.hpp"
 #include "jportal/jportalFlight.hpp"
 #include "jportal/jportalSlowCalls.hpp"
@@ -26,9 +27,7 @@
 #include "runtime/java.hpp"
 #include "runtime/os.hpp"
 
-#include <x86intrin.h>
-
-THREAD_LOCAL JPortalSlowCalls::Nest* JPortalSlowCalls::_nest = NULL;
+THREAD_LOCAL JPortalSlowCalls::Nest* JPortalSlowCalls::_nest = nullptr;
 char  JPortalSlowCalls::_class_name[1024];
 char  JPortalSlowCalls::_method_name[512];
 jlong JPortalSlowCalls::_limit_ns = 0;
@@ -47,7 +46,7 @@ struct JPortalSlowCalls::Trigger {
 
 bool JPortalSlowCalls::parse(const char* text, Trigger* to) {
   const char* comma = strrchr(text, ',');
-  if (comma == NULL) return false;
+  if (comma == nullptr) return false;
   const char* dot = comma;
   while (dot > text && *dot != '.') dot--;
   to->method    = dot + 1;
@@ -66,7 +65,7 @@ bool JPortalSlowCalls::is_trigger(const char* text) {
 }
 
 void JPortalSlowCalls::check_flags() {
-  if (JPortalTrigger == NULL) return;
+  if (JPortalTrigger == nullptr) return;
   if (JPortalSnapshot == 0) {
     vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger dumps the flight recorder: it needs -XX:JPortalSnapshot=SIZE");
   }
@@ -98,21 +97,21 @@ void JPortalSlowCalls::on_class_defined(InstanceKlass* ik) {
 
 void JPortalSlowCalls::begin(JavaThread* thread, Method* method, intptr_t* fp) {
   if (!matches(method)) return;
-  if (_nest == NULL) {
+  if (_nest == nullptr) {
     _nest = (Nest*)os::malloc(sizeof(Nest), mtTracing);
-    if (_nest == NULL) return;
+    if (_nest == nullptr) return;
     memset(_nest, 0, sizeof(Nest));
   }
   if (_nest->depth == MostNested) return;
   const int i = _nest->depth++;
   _nest->fp[i] = fp;
   _nest->began_ns[i] = os::javaTimeNanos();
-  _nest->began[i] = __rdtsc();
+  _nest->began[i] = JPortalCode::timestamp();
 }
 
 void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
   Nest* const nest = _nest;
-  if (nest == NULL || !matches(method)) return;
+  if (nest == nullptr || !matches(method)) return;
   // Recorded frames at lower addresses than 'fp' are gone; the ends of their calls were not seen.
   while (nest->depth > 0 && nest->fp[nest->depth - 1] < fp) nest->depth--;
   if (nest->depth == 0 || nest->fp[nest->depth - 1] != fp) return;
@@ -120,7 +119,7 @@ void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
   const jlong ns = os::javaTimeNanos() - nest->began_ns[i];
   // If a nested call has been dumped, it made this call slow as well: one dump is enough.
   if (ns > _limit_ns && !nest->told) {
-    dump(thread, method, nest->began[i], __rdtsc(), ns);
+    dump(thread, method, nest->began[i], JPortalCode::timestamp(), ns);
     nest->told = true;
   }
   if (nest->depth == 0) {
@@ -130,7 +129,7 @@ void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
 
 void JPortalSlowCalls::on_thread_exit() {
   os::free(_nest);
-  _nest = NULL;
+  _nest = nullptr;
 }
 
 void JPortalSlowCalls::dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns) {

@@ -35,7 +35,7 @@ class Method;
 // interpreter's method entry and the removal of the activation. For methods that C2 must not
 // compile, both call this class. Without the flag, the generated interpreter is unchanged.
 class JPortalSlowCalls : AllStatic {
-  enum { MostNested = 64 };
+  enum : int { MostNested = 64 };
 
   // The active calls of the method in one thread, innermost last.
   struct Nest {

@@ -30,21 +30,21 @@
 #include "runtime/os.hpp"
 #include "runtime/threadSMR.inline.hpp"
 
-enum { NameSize = 512 };
+enum : int { NameSize = 512 };
 
 static u4 main_tid = 0;
 
 static u8 java_tid_of(JavaThread* t) {
   oop obj = t->threadObj();
-  return obj == NULL ? 0 : (u8)java_lang_Thread::thread_id(obj);
+  return obj == nullptr ? 0 : (u8)java_lang_Thread::thread_id(obj);
 }
 
 // The name of the java.lang.Thread; empty while the thread attaches. The current thread must be
 // _thread_in_vm.
 static const char* name_of(JavaThread* t, char* buf, int size) {
   oop obj = t->threadObj();
-  oop name = obj == NULL ? (oop)NULL : java_lang_Thread::name(obj);
-  return name == NULL ? "" : java_lang_String::as_utf8_string(name, buf, size);
+  oop name = obj == nullptr ? (oop)nullptr : java_lang_Thread::name(obj);
+  return name == nullptr ? "" : java_lang_String::as_utf8_string(name, buf, size);
 }
 
 void JPortalThreads::primordial_started() {
@@ -67,7 +67,7 @@ void JPortalHooks::thread_start(Thread* t) {
 
 void JPortalThreads::export_thread(Thread* t) {
   // A thread that is being created has no OS thread id. Its hook will report it.
-  if (t->osthread() == NULL || t->osthread()->thread_id() == 0) return;
+  if (t->osthread() == nullptr || t->osthread()->thread_id() == 0) return;
   char buf[NameSize];
   JPortalThreadStarted r;
   r.tid      = JPortalCompat::tid_of(t);
@@ -107,9 +107,9 @@ void JPortalHooks::thread_exit(JavaThread* t) {
 void JPortalHooks::thread_renamed(jobject thread, jobject new_name) {
   if (!JPortalRecording::is_on()) return;
   ThreadsListHandle tlh;
-  JavaThread* t = NULL;
+  JavaThread* t = nullptr;
   // False for a thread that has not started or has ended.
-  if (!tlh.cv_internal_thread_to_JavaThread(thread, &t, NULL)) return;
+  if (!tlh.cv_internal_thread_to_JavaThread(thread, &t, nullptr)) return;
   oop name = JNIHandles::resolve_non_null(new_name);
   char buf[NameSize];
   JPortalThreadRenamed r;

@@ -39,7 +39,7 @@
           "JPortal.start does. A VM that waits for it has the costs of "    \
           "method stubs and path markers all the same")                     \
                                                                             \
-  product(ccstr, JPortalFile, NULL,                                         \
+  product(ccstr, JPortalFile, nullptr,                                         \
           "File of the JPortal capture; in its own name, not in that of a "  \
           "folder, %p is replaced by the process id, %t by the start time "  \
           "(default: hs_jportal_pid%p.jportal)")                            \
@@ -68,7 +68,7 @@
           "errors, instead of recording everything (0: off)")               \
           range(0, 1*G)                                                     \
                                                                             \
-  product(ccstr, JPortalTrigger, NULL,                                      \
+  product(ccstr, JPortalTrigger, nullptr,                                      \
           "class.method,millis: dump the JPortal flight recorder when a "   \
           "call of that method takes longer; the method itself is "         \
           "interpreted and not inlined")                                    \

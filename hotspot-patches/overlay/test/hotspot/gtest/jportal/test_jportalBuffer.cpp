@@ -40,8 +40,8 @@ TEST(JPortalBuffer, values_are_little_endian_and_unaligned) {
 TEST(JPortalBuffer, bytes_follow_their_length) {
   JPortalBuffer b;
   b.put_bytes("ab");
-  b.put_bytes(JPortalBytes((const char*)NULL));
-  b.put_bytes(JPortalBytes((const Symbol*)NULL));
+  b.put_bytes(JPortalBytes((const char*)nullptr));
+  b.put_bytes(JPortalBytes((const Symbol*)nullptr));
   const u1 wanted[] = { 2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0, 0, 0, 0, 0 };
   ASSERT_EQ(sizeof(wanted), b.length());
   EXPECT_EQ(0, memcmp(wanted, b.data(), sizeof(wanted)));
@@ -70,7 +70,7 @@ TEST(JPortalBuffer, space_is_part_of_the_body) {
   JPortalBuffer b;
   b.put_u1(1);
   u1* const space = b.put_space(LONG);
-  ASSERT_TRUE(space != NULL);
+  ASSERT_TRUE(space != nullptr);
   memset(space, 7, LONG);
   b.put_u1(2);
   ASSERT_EQ((size_t)LONG + 2, b.length());
@@ -85,7 +85,7 @@ TEST(JPortalBuffer, space_is_part_of_the_body) {
 TEST_VM(JPortalBuffer, a_body_without_memory_fails) {
   JPortalBuffer b;
   const size_t at = b.reserve_count();
-  EXPECT_TRUE(b.put_space((size_t)1 << 60) == NULL);
+  EXPECT_TRUE(b.put_space((size_t)1 << 60) == nullptr);
   EXPECT_TRUE(b.failed());
   EXPECT_EQ(sizeof(u4), b.length());
   b.set_count(at, 9);
@@ -93,7 +93,7 @@ TEST_VM(JPortalBuffer, a_body_without_memory_fails) {
   memcpy(&count, b.data(), sizeof(count));
   EXPECT_EQ(0u, count);
   // Memory for this body could be had. Its record is incomplete all the same.
-  EXPECT_TRUE(b.put_space(LONG) == NULL);
+  EXPECT_TRUE(b.put_space(LONG) == nullptr);
   EXPECT_TRUE(b.failed());
 }
 

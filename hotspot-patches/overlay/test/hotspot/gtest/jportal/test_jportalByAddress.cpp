@@ -46,7 +46,7 @@ class Table : public CHeapObj<mtTracing> {
 
   bool has(uintptr_t begin) const {
     const Item* const item = items.find((address)begin);
-    return item != NULL && item->begin == (address)begin;
+    return item != nullptr && item->begin == (address)begin;
   }
 
   int count() const {

@@ -44,7 +44,7 @@ class Fixture : public ::testing::Test {
 
   // The path from 'first' to 'last', built from the left or from the right.
   const JPortalPath* run(int first, int last, bool left) {
-    const JPortalPath* path = NULL;
+    const JPortalPath* path = nullptr;
     for (int i = first; i <= last; i++) {
       path = left ? table.cat(path, at(i)) : table.cat(at(last - (i - first)), path);
     }
@@ -76,16 +76,16 @@ TEST_VM_F(JPortalPathTest, equality_ignores_the_shape) {
   EXPECT_FALSE(JPortalPath::equal(run(1, 100, true), run(1, 99, true)));
   EXPECT_FALSE(JPortalPath::equal(run(1, 100, true), run(2, 101, true)));
   EXPECT_FALSE(JPortalPath::equal(at(1), table.block(1, 1)));
-  EXPECT_TRUE(JPortalPath::equal(NULL, NULL));
-  EXPECT_FALSE(JPortalPath::equal(NULL, at(1)));
-  EXPECT_FALSE(JPortalPath::equal(at(1), NULL));
+  EXPECT_TRUE(JPortalPath::equal(nullptr, nullptr));
+  EXPECT_FALSE(JPortalPath::equal(nullptr, at(1)));
+  EXPECT_FALSE(JPortalPath::equal(at(1), nullptr));
 }
 
 TEST_VM_F(JPortalPathTest, the_empty_path_is_neutral) {
   const JPortalPath* const a = at(1);
-  EXPECT_EQ(a, table.cat(a, NULL));
-  EXPECT_EQ(a, table.cat(NULL, a));
-  EXPECT_TRUE(table.cat(NULL, NULL) == NULL);
+  EXPECT_EQ(a, table.cat(a, nullptr));
+  EXPECT_EQ(a, table.cat(nullptr, a));
+  EXPECT_TRUE(table.cat(nullptr, nullptr) == nullptr);
 }
 
 TEST_VM_F(JPortalPathTest, markers_come_in_order) {
@@ -111,7 +111,7 @@ TEST_VM_F(JPortalPathTest, a_lost_loop_is_the_larger_loss) {
   const JPortalPath* const loop = table.cat(at(1), table.ambiguous(JPortalAmbiguities::EMPTY_LOOP));
   const u2 cause = JPortalAmbiguities::CONDITIONAL_MOVE;
   EXPECT_TRUE(is_cause(table.ambiguous(cause, at(1), at(2)), cause));
-  EXPECT_TRUE(is_cause(table.ambiguous(cause, NULL, NULL), cause) );
+  EXPECT_TRUE(is_cause(table.ambiguous(cause, nullptr, nullptr), cause) );
   EXPECT_TRUE(is_cause(table.ambiguous(cause, loop, at(2)), JPortalAmbiguities::EMPTY_DIAMOND));
   EXPECT_TRUE(is_cause(table.ambiguous(cause, at(2), loop), JPortalAmbiguities::EMPTY_DIAMOND));
 }
@@ -132,7 +132,7 @@ TEST_VM_F(JPortalMarkerTableTest, contexts_are_added_once) {
 TEST_VM_F(JPortalMarkerTableTest, offsets_are_sorted_and_merged) {
   table.add_offset(20, at(3));
   table.add_offset(10, at(1));
-  table.add_offset(30, NULL);   // the empty path needs no place
+  table.add_offset(30, nullptr);   // the empty path needs no place
   table.add_offset(20, at(4));
   table.add_offset(10, at(2));
   table.finish(0, InvocationEntryBci);
@@ -166,7 +166,7 @@ TEST_VM_F(JPortalMarkerTableTest, the_markers_of_an_nmethod_are_limited) {
     table.add_offset(i, longest());
   }
   table.add_edge(0, 1, 0, longest());
-  table.add_edge(1, 2, 0, NULL);
+  table.add_edge(1, 2, 0, nullptr);
   table.finish(0, InvocationEntryBci);   // exactly as many as may be
   EXPECT_EQ(JPortalPath::length(longest()), JPortalPath::length(table.offset_at(0).path));
 
@@ -177,7 +177,7 @@ TEST_VM_F(JPortalMarkerTableTest, the_markers_of_an_nmethod_are_limited) {
   }
   EXPECT_EQ(1, table.offset_at(fit - 1).path->bci());   // short paths stay
   EXPECT_TRUE(is_cause(table.edge_at(0).path, JPortalAmbiguities::TOO_MANY));
-  EXPECT_TRUE(table.edge_at(1).path == NULL);
+  EXPECT_TRUE(table.edge_at(1).path == nullptr);
 }
 
 TEST_VM_F(JPortalPathMapTest, keys_survive_growth) {
@@ -188,23 +188,23 @@ TEST_VM_F(JPortalPathMapTest, keys_survive_growth) {
     map.put(&keys[i], at(i));
   }
   for (int i = 0; i < n; i++) {
-    ASSERT_TRUE(map.get(&keys[i]) != NULL);
+    ASSERT_TRUE(map.get(&keys[i]) != nullptr);
     ASSERT_EQ(i, map.get(&keys[i])->bci());
   }
-  EXPECT_TRUE(map.get(keys + n) == NULL);
+  EXPECT_TRUE(map.get(keys + n) == nullptr);
 }
 
 TEST_VM_F(JPortalPathMapTest, the_last_path_counts) {
   JPortalPathMap map(arena());
   u8 key[2];
-  map.put(&key[0], NULL);
-  EXPECT_TRUE(map.get(&key[0]) == NULL);
+  map.put(&key[0], nullptr);
+  EXPECT_TRUE(map.get(&key[0]) == nullptr);
   map.put(&key[0], at(1));
   map.put(&key[1], at(2));
   map.put(&key[0], at(3));
   EXPECT_EQ(3, map.get(&key[0])->bci());
-  map.put(&key[0], NULL);
-  EXPECT_TRUE(map.get(&key[0]) == NULL);
+  map.put(&key[0], nullptr);
+  EXPECT_TRUE(map.get(&key[0]) == nullptr);
   EXPECT_EQ(2, map.get(&key[1])->bci());
 }
 

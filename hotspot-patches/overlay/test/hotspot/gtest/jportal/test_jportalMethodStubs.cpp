@@ -32,7 +32,7 @@ class JPortalMethodStubsTest : public ::testing::Test {
 
   BufferBlob* blob;
 
-  JPortalMethodStubsTest() : blob(NULL) {}
+  JPortalMethodStubsTest() : blob(nullptr) {}
 
   static const char* chunk_name() { return JPortalMethodStubTable::BlobName; }
 
@@ -48,7 +48,7 @@ class JPortalMethodStubsTest : public ::testing::Test {
 
   void SetUp() {
     blob = create("slots of a test");
-    ASSERT_TRUE(blob != NULL);
+    ASSERT_TRUE(blob != nullptr);
   }
 
   void TearDown() { free(blob); }
@@ -75,12 +75,12 @@ class JPortalMethodStubsTest : public ::testing::Test {
 
 TEST_VM_F(JPortalMethodStubsTest, the_oldest_slot_is_taken_first) {
   SlotList list = { 0, 0, 0 };
-  EXPECT_TRUE(list.take() == NULL);
+  EXPECT_TRUE(list.take() == nullptr);
   add(&list, 0, 3);
   expect(&list, 0, 1);
   add(&list, 4, 5);
   expect(&list, 2, 5);
-  EXPECT_TRUE(list.take() == NULL);
+  EXPECT_TRUE(list.take() == nullptr);
   add(&list, 6, 6);   // into a list that has become empty
   expect(&list, 6, 6);
   EXPECT_EQ(0, list.count);
@@ -94,14 +94,14 @@ TEST_VM_F(JPortalMethodStubsTest, lists_are_joined_in_order) {
   add(&other, 0, 2);
   list.add_all(&other);   // into an empty list
   EXPECT_EQ(3, list.count);
-  EXPECT_TRUE(other.take() == NULL);
+  EXPECT_TRUE(other.take() == nullptr);
   list.add_all(&other);   // nothing to add
   EXPECT_EQ(3, list.count);
   add(&other, 3, 4);
   list.add_all(&other);
   add(&list, 5, 5);
   expect(&list, 0, 5);
-  EXPECT_TRUE(list.take() == NULL);
+  EXPECT_TRUE(list.take() == nullptr);
 }
 
 // Control that reaches a slot without a method stops at once.
@@ -123,7 +123,7 @@ TEST_VM_F(JPortalMethodStubsTest, a_stub_names_its_target) {
 
 TEST_VM_F(JPortalMethodStubsTest, only_stubs_are_contained) {
   EXPECT_FALSE(JPortalMethodStubTable::contains(slot(1)));
-  EXPECT_FALSE(JPortalMethodStubTable::contains(NULL));
+  EXPECT_FALSE(JPortalMethodStubTable::contains(nullptr));
   BufferBlob* chunks[2];
   for (BufferBlob*& chunk : chunks) {
     chunk = create(chunk_name());

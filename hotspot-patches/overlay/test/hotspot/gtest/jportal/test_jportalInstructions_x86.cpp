@@ -20,27 +20,27 @@
 #include "utilities/macros.hpp"
 #if INCLUDE_JPORTAL && defined(AMD64)
 #include "asm/macroAssembler.inline.hpp"
-#include "jportal/jportalX86.hpp"
+#include "jportalInstructions_x86.hpp"
 #include "unittest.hpp"
 
 // What HotSpot's own assembler emits is read back.
-class JPortalX86Test : public ::testing::Test {
+class JPortalInstructionsTest : public ::testing::Test {
   enum { Size = 4 * K };
   char _memory[Size];
 
  protected:
   CodeBuffer buffer;
 
-  JPortalX86Test() : buffer((address)_memory, Size) { memset(_memory, 0xf4, Size); }   // hlt
+  JPortalInstructionsTest() : buffer((address)_memory, Size) { memset(_memory, 0xf4, Size); }   // hlt
 
   static void expect(address at, address end, int condition) {
-    const JPortalX86::Branch b = JPortalX86::branch_at(at);
+    const JPortalInstructions::Branch b = JPortalInstructions::branch_at(at);
     EXPECT_EQ(end - at, b.length);
     EXPECT_EQ(condition, b.condition);
   }
 };
 
-TEST_VM_F(JPortalX86Test, branches_of_all_conditions) {
+TEST_VM_F(JPortalInstructionsTest, branches_of_all_conditions) {
   MacroAssembler masm(&buffer);
   for (int condition = 0; condition < 16; condition++) {
     Label near, far;
@@ -55,29 +55,29 @@ TEST_VM_F(JPortalX86Test, branches_of_all_conditions) {
     expect(at, masm.pc(), condition);
     masm.bind(far);
   }
-  EXPECT_EQ((int)Assembler::equal, (int)JPortalX86::Equal);
-  EXPECT_EQ((int)Assembler::parity, (int)JPortalX86::Parity);
+  EXPECT_EQ((int)Assembler::equal, (int)JPortalInstructions::Equal);
+  EXPECT_EQ((int)Assembler::parity, (int)JPortalInstructions::Parity);
 }
 
-TEST_VM_F(JPortalX86Test, jumps_and_nops) {
+TEST_VM_F(JPortalInstructionsTest, jumps_and_nops) {
   MacroAssembler masm(&buffer);
   Label near, far;
   masm.bind(near);
   address at = masm.pc();
   masm.jmp(near);
   EXPECT_EQ(2, masm.pc() - at);
-  expect(at, masm.pc(), JPortalX86::Always);
+  expect(at, masm.pc(), JPortalInstructions::Always);
   at = masm.pc();
   masm.jmp(far);
   EXPECT_EQ(5, masm.pc() - at);
-  expect(at, masm.pc(), JPortalX86::Always);
+  expect(at, masm.pc(), JPortalInstructions::Always);
   masm.bind(far);
   at = masm.pc();
   masm.nop();
-  expect(at, masm.pc(), JPortalX86::Always);
+  expect(at, masm.pc(), JPortalInstructions::Always);
 }
 
-TEST_VM_F(JPortalX86Test, other_instructions_are_none) {
+TEST_VM_F(JPortalInstructionsTest, other_instructions_are_none) {
   MacroAssembler masm(&buffer);
   address at[8];
   int n = 0;
@@ -87,11 +87,11 @@ TEST_VM_F(JPortalX86Test, other_instructions_are_none) {
   at[n++] = masm.pc(); masm.cmovl(Assembler::equal, rax, rbx);   // 0f 4x, not 0f 8x
   at[n++] = masm.pc(); masm.setb(Assembler::equal, rax);         // 0f 9x
   for (int i = 0; i < n; i++) {
-    EXPECT_EQ(0, JPortalX86::branch_at(at[i]).length);
+    EXPECT_EQ(0, JPortalInstructions::branch_at(at[i]).length);
   }
 }
 
-TEST_VM_F(JPortalX86Test, jumps_through_tables) {
+TEST_VM_F(JPortalInstructionsTest, jumps_through_tables) {
   MacroAssembler masm(&buffer);
   const address code = masm.pc();
   masm.mov64(r11, CONST64(0x123456789a));
@@ -104,10 +104,10 @@ TEST_VM_F(JPortalX86Test, jumps_through_tables) {
   const int fourth = (int)(masm.pc() - code);
   masm.call(rax);
   const int end = (int)(masm.pc() - code);
-  EXPECT_EQ(jump, JPortalX86::jump_through_table(code, 0, second));
-  EXPECT_EQ(second, JPortalX86::jump_through_table(code, second, third));
-  EXPECT_EQ(-1, JPortalX86::jump_through_table(code, fourth, end));
-  EXPECT_EQ(-1, JPortalX86::jump_through_table(code, 0, jump));   // the load fills the range
+  EXPECT_EQ(jump, JPortalInstructions::jump_through_table(code, 0, second));
+  EXPECT_EQ(second, JPortalInstructions::jump_through_table(code, second, third));
+  EXPECT_EQ(-1, JPortalInstructions::jump_through_table(code, fourth, end));
+  EXPECT_EQ(-1, JPortalInstructions::jump_through_table(code, 0, jump));   // the load fills the range
 }
 
 #endif // INCLUDE_JPORTAL && AMD64

@@ -16,14 +16,14 @@
  * accompanied this code).
  */
 
-#ifndef SHARE_JPORTAL_JPORTALX86_HPP
-#define SHARE_JPORTAL_JPORTALX86_HPP
+#ifndef CPU_X86_JPORTALINSTRUCTIONS_X86_HPP
+#define CPU_X86_JPORTALINSTRUCTIONS_X86_HPP
 
 #include "memory/allocation.hpp"
 #include "utilities/globalDefinitions.hpp"
 
 // Decodes the few x86-64 instructions with which the compilers end a block.
-class JPortalX86 : AllStatic {
+class JPortalInstructions : AllStatic {
  public:
   enum { Always = -1, Equal = 4, Parity = 10 };
 
@@ -64,4 +64,4 @@ class JPortalX86 : AllStatic {
   }
 };
 
-#endif // SHARE_JPORTAL_JPORTALX86_HPP
+#endif // CPU_X86_JPORTALINSTRUCTIONS_X86_HPP
