@@ -26,6 +26,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
 
 import jportal.test.CaptureFile;
 import jportal.test.Check;
@@ -36,6 +39,14 @@ public class FromEnvironment {
         goesWithout("JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=emulated", "jportal run");
         goesWithout("_JAVA_OPTIONS", "-XX:+JPortal -XX:JPortalSource=emulated", "jportal run");
         goesWithout("JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=/nowhere/a.jportal", "/nowhere/a.jportal");
+
+        goesWithout("JDK_JAVA_OPTIONS", "-XX:+JPortal -XX:JPortalSource=emulated", "jportal run");
+        // Flags that do not fit together.
+        goesWithout("JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=none -XX:JPortalTrigger=a.B.c,1", "JPortalSnapshot");
+        goesWithout("JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=none -XX:JPortalPrecision=exact -XX:+UseShenandoahGC",
+                "UseShenandoahGC");
+        goesWithout("JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=" + "f".repeat(5000), "too long");
+        compilesAsWithoutJPortal();
 
         Path directory = Vm.emptyDirectory("records");
         Vm.Result result = run(directory, "JAVA_TOOL_OPTIONS", "-XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=%p.jportal").exits(0);
@@ -64,6 +75,30 @@ public class FromEnvironment {
         }
     }
 
+    /** Precision "exact" changes compiled code, so code tells whether the whole feature is off. */
+    private static void compilesAsWithoutJPortal() throws Exception {
+        String exact = "-XX:+JPortal -XX:JPortalPrecision=exact -XX:JPortalSource=";
+        String plain = sizeOfCode("-XX:-JPortal");
+        Check.that(!plain.equals(sizeOfCode(exact + "none")), "the size of code that exact changes: " + plain);
+        Check.equal(plain, sizeOfCode(exact + "emulated"), "size of the code without a source of trace");
+    }
+
+    private static String sizeOfCode(String flags) throws Exception {
+        Path directory = Vm.emptyDirectory("code");
+        run(directory, "JAVA_TOOL_OPTIONS", flags + " -Xcomp -Xbatch -XX:-TieredCompilation"
+                + " -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,FromEnvironment$Program::choose"
+                + " -XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation -XX:LogFile=%p.xml").exits(0);
+        Pattern size = Pattern.compile("<nmethod .* size='(\\d+)'.* method='FromEnvironment.Program choose");
+        Set<String> sizes = new TreeSet<>();
+        try (var files = Files.newDirectoryStream(directory, "*.xml")) {
+            for (Path log : files) {
+                size.matcher(Files.readString(log)).results().forEach(m -> sizes.add(m.group(1)));
+            }
+        }
+        Check.equal(1, sizes.size(), "sizes with " + flags + ": " + sizes);
+        return sizes.iterator().next();
+    }
+
     private static Vm.Result run(Path directory, String variable, String flags) throws Exception {
         List<String> command = new ArrayList<>(List.of("env", variable + "=" + flags, Vm.jdk().resolve("bin/java").toString()));
         command.addAll(List.of(Vm.withTestClasses("FromEnvironment$Program", "parent")));
@@ -71,7 +106,14 @@ public class FromEnvironment {
     }
 
     public static class Program {
+        /** C2 removes the tests, unless it is to be exact. */
+        static int choose(int a, int b) {
+            return (a > b ? 7 : 7) + (a > 1 ? 7 : 7) + (a > 2 ? 7 : 7) + (a > 3 ? 7 : 7)
+                    + (b > 1 ? 7 : 7) + (b > 2 ? 7 : 7) + (b > 3 ? 7 : 7) + (b > 4 ? 7 : 7);
+        }
+
         public static void main(String[] args) throws Exception {
+            choose(args.length, 2);
             System.out.println(args[0]);
             if (args[0].equals("parent")) {
                 String java = System.getProperty("java.home") + "/bin/java";

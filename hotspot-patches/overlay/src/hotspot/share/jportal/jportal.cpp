@@ -27,15 +27,18 @@
 #include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
+#include "runtime/init.hpp"
 
 void JPortalHooks::create_vm() {
-  JPortalMarkers::initialize();
-  JPortalKept::initialize();
-  JPortalSlowCalls::check_flags();
-  if (JPortalStart) {
-    JPortalRecording::start_with_vm();
-    if (!JPortal) return;
+  assert(!is_init_completed(), "no Java code has run");
+  const char* misfit = JPortalMarkers::misfit();
+  if (misfit == nullptr) misfit = JPortalSlowCalls::misfit();
+  if (misfit != nullptr) {
+    JPortalRecording::cannot_record(misfit);
+    return;
   }
+  JPortalKept::initialize();
+  if (JPortalStart && !JPortalRecording::start_with_vm()) return;
   JPortalThreads::primordial_started();
 }
 
@@ -47,7 +50,10 @@ void JPortalHooks::code_cache_reserved() {
   address low = CodeCache::low_bound();
   address high = CodeCache::high_bound();
   JPortalCode::initialize(low, high);
-  JPortalRecording::code_cache_reserved(low, high);
+  if (!JPortalRecording::code_cache_reserved(low, high)) return;
+  // Only now is it certain that the feature stays on. No code has been generated.
+  JPortalMarkers::initialize();
+  JPortalSlowCalls::initialize();
   log_debug(jportal, codecache)("code cache " PTR_FORMAT " .. " PTR_FORMAT, p2i(low), p2i(high));
 }
 

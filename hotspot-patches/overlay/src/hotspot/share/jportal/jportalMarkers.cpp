@@ -27,7 +27,6 @@
 #include "memory/arena.hpp"
 #include "memory/resourceArea.hpp"
 #include "runtime/globals_extension.hpp"
-#include "runtime/java.hpp"
 
 bool JPortalMarkers::_on = false;
 bool JPortalMarkers::_exact = false;
@@ -37,41 +36,47 @@ static THREAD_LOCAL JPortalMarkerTable* _finished = nullptr;
 static THREAD_LOCAL int _finished_id = 0;
 static THREAD_LOCAL int _finished_entry_bci = 0;
 
-void JPortalMarkers::initialize() {
-  const bool exact = JPortalPrecision != nullptr && strcmp(JPortalPrecision, "exact") == 0;
-  if (!JPortalPathMarkers) {
-    if (exact) {
-      vm_exit_during_initialization("JPortal cannot record",
-                                    "-XX:JPortalPrecision=exact needs -XX:+JPortalPathMarkers");
-    }
-    return;
+static bool wants_exact() {
+  return JPortalPrecision != nullptr && strcmp(JPortalPrecision, "exact") == 0;
+}
+
+// The expansion of Shenandoah's barriers changes C2's control flow, and has no hooks.
+static bool has_barriers_without_hooks() {
+  return SHENANDOAHGC_ONLY(UseShenandoahGC ||) false;
+}
+
+const char* JPortalMarkers::misfit() {
+  if (wants_exact() && !JPortalPathMarkers) {
+    return "-XX:JPortalPrecision=exact needs -XX:+JPortalPathMarkers";
   }
-#if INCLUDE_SHENANDOAHGC
-  if (UseShenandoahGC) {
-    // The expansion of its barriers changes C2's control flow, and has no hooks.
-    if (exact || !FLAG_IS_DEFAULT(JPortalPathMarkers)) {
-      vm_exit_during_initialization("JPortal cannot record",
-                                    "path markers do not work with -XX:+UseShenandoahGC: "
-                                    "use -XX:-JPortalPathMarkers or another collector");
-    }
+  if (has_barriers_without_hooks() && JPortalPathMarkers && (wants_exact() || !FLAG_IS_DEFAULT(JPortalPathMarkers))) {
+    return "path markers do not work with -XX:+UseShenandoahGC: "
+           "use -XX:-JPortalPathMarkers or another collector";
+  }
+#if INCLUDE_JVMCI
+  // A JVMCI compiler has no hooks. C1, which compiles beside it, has.
+  if (wants_exact() && UseJVMCICompiler) {
+    return "-XX:JPortalPrecision=exact does not work with -XX:+UseJVMCICompiler: "
+           "code of a JVMCI compiler has no path markers";
+  }
+#endif
+  return nullptr;
+}
+
+void JPortalMarkers::initialize() {
+  if (!JPortalPathMarkers) return;
+  if (has_barriers_without_hooks()) {
     log_warning(jportal)("no path markers: they do not work with -XX:+UseShenandoahGC");
     return;
   }
-#endif
 #if INCLUDE_JVMCI
-  // A JVMCI compiler has no hooks. C1, which compiles beside it, has.
-  if (exact && UseJVMCICompiler) {
-    vm_exit_during_initialization("JPortal cannot record",
-                                  "-XX:JPortalPrecision=exact does not work with -XX:+UseJVMCICompiler: "
-                                  "code of a JVMCI compiler has no path markers");
-  }
   if (EnableJVMCI || UseJVMCICompiler) {
     log_warning(jportal)("no path markers for code of a JVMCI compiler (-XX:+%s): the capture shows its path "
                          "only at calls and safepoints", UseJVMCICompiler ? "UseJVMCICompiler" : "EnableJVMCI");
   }
 #endif
   _on = true;
-  _exact = exact;
+  _exact = wants_exact();
 }
 
 // --- Paths

@@ -134,7 +134,9 @@ class JPortalMarkers : AllStatic {
   static bool _exact;
 
  public:
-  // Checks the flags, and exits the VM if they are invalid. Called before any compiler runs.
+  // Why the flags do not fit together, or null.
+  static const char* misfit();
+  // Called before any compiler runs.
   static void initialize();
 
   static bool is_on()    { return _on; }

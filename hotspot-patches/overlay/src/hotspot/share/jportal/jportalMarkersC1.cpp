@@ -28,8 +28,8 @@
 #include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalPathMap.hpp"
 #include "jportal/jportalRecords.hpp"
-#include CPU_HEADER(jportalInstructions)
 #include "memory/resourceArea.hpp"
+#include CPU_HEADER(jportalInstructions)
 
 // The path markers of one C1 compilation.
 class JPortalC1 {

@@ -23,12 +23,12 @@
 #include "jportal/jportalMarkersC2Code.hpp"
 #include "jportal/jportalMarkersVerify.hpp"
 #include "jportal/jportalRecords.hpp"
-#include CPU_HEADER(jportalInstructions)
 #include "memory/resourceArea.hpp"
 #include "opto/block.hpp"
 #include "opto/cfgnode.hpp"
 #include "opto/compile.hpp"
 #include "opto/machnode.hpp"
+#include CPU_HEADER(jportalInstructions)
 
 // Moves the paths of mach nodes to code offsets and edges.
 //

@@ -25,6 +25,7 @@
 #include "runtime/arguments.hpp"
 #include "runtime/globals_extension.hpp"
 #include "runtime/interfaceSupport.inline.hpp"
+#include "runtime/init.hpp"
 #include "runtime/java.hpp"
 #include "runtime/os.hpp"
 #include "runtime/vmOperations.hpp"
@@ -52,16 +53,6 @@ static void log_line(int level, const char* text) {
     case 2:  log_warning(jportal)("%s", text); break;
     default: log_info(jportal)("%s", text);    break;
   }
-}
-
-static void fail(const char* detail) {
-  vm_exit_during_initialization("JPortal cannot record", detail);
-}
-
-static void fail_with_last_error() {
-  char detail[1024];
-  JPortalBridge::last_error(detail, sizeof(detail));
-  fail(detail);
 }
 
 // A value of a flag whose values are words. The flag's constraint allows no other word.
@@ -179,35 +170,53 @@ bool JPortalRecording::expand(const char* file, char* path, size_t size) {
   return expand_path(pattern, path, size);
 }
 
-// Whether -XX:+JPortal stands in JAVA_TOOL_OPTIONS or _JAVA_OPTIONS, which child processes inherit:
-// a VM that nobody meant to record must not fail because it cannot.
-static bool is_from_environment() {
-  return JVMFlag::flag_from_enum(FLAG_MEMBER_ENUM(JPortal))->get_origin() == JVMFlagOrigin::ENVIRON_VAR;
+// Whether JDK_JAVA_OPTIONS has the flag. The launcher inserts its words into the command line, so
+// their origin is not ENVIRON_VAR.
+static bool is_in_launcher_options() {
+  const char* const flag = "-XX:+JPortal";
+  const char* at = ::getenv("JDK_JAVA_OPTIONS");
+  while (at != nullptr && (at = strstr(at, flag)) != nullptr) {
+    at += strlen(flag);
+    if (!isalnum((unsigned char)*at)) return true;
+  }
+  return false;
 }
 
-// Turns the feature off. No code exists, so no hook has run.
-static void go_without() {
-  char detail[1024];
-  JPortalBridge::last_error(detail, sizeof(detail));
-  warning("JPortal, which the environment asks for, does not record: %s", detail);
+// Whether -XX:+JPortal stands in JAVA_TOOL_OPTIONS, _JAVA_OPTIONS or JDK_JAVA_OPTIONS, which child
+// processes inherit: a VM that nobody meant to record must not fail because it cannot.
+static bool is_from_environment() {
+  return JVMFlag::flag_from_enum(FLAG_MEMBER_ENUM(JPortal))->get_origin() == JVMFlagOrigin::ENVIRON_VAR ||
+         is_in_launcher_options();
+}
+
+void JPortalRecording::cannot_record(const char* reason) {
+  if (!is_from_environment()) {
+    vm_exit_during_initialization("JPortal cannot record", reason);
+  }
+  warning("JPortal, which the environment asks for, does not record: %s", reason);
   FLAG_SET_ERGO(JPortal, false);
 }
 
-void JPortalRecording::start_with_vm() {
+static void cannot_record_last_error() {
+  char detail[1024];
+  JPortalBridge::last_error(detail, sizeof(detail));
+  JPortalRecording::cannot_record(detail);
+}
+
+bool JPortalRecording::start_with_vm() {
   char path[JVM_MAXPATHLEN];
   if (!path_for(nullptr, path, sizeof(path))) {
-    fail("-XX:JPortalFile= is too long");
+    cannot_record("-XX:JPortalFile= is too long");
+    return false;
   }
   if (open_at(path, false) != 0) {
-    if (is_from_environment()) {
-      go_without();
-      return;
-    }
-    fail_with_last_error();
+    cannot_record_last_error();
+    return false;
   }
   recordings++;
   set_on(true);
   settle(Recording);
+  return true;
 }
 
 static bool wants_memfd() {
@@ -238,12 +247,15 @@ bool JPortalRecording::back_code_cache(char* base, size_t size, bool special) {
   return true;
 }
 
-void JPortalRecording::code_cache_reserved(address low, address high) {
+bool JPortalRecording::code_cache_reserved(address low, address high) {
+  assert(!is_init_completed(), "no code has been generated");
   code_cache_low = low;
   code_cache_high = high;
-  if (is_on() && JPortalBridge::set_code_cache((uint64_t)low, (uint64_t)high) != 0) {
-    fail_with_last_error();
-  }
+  if (!is_on() || JPortalBridge::set_code_cache((uint64_t)low, (uint64_t)high) == 0) return true;
+  cannot_record_last_error();
+  close();
+  settle(Idle);
+  return false;
 }
 
 // --- Commands

@@ -62,15 +62,18 @@ class JPortalRecording : AllStatic {
   // is_on() becomes false, unless the next recording is on already.
   static void refused(int number) { Atomic::cmpxchg(&_on, number, 0); }
 
-  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. On failure it
-  // exits the VM with a message; if -XX:+JPortal came from the environment, it warns and sets the
-  // flag to false.
-  static void start_with_vm();
+  // Exits the VM with a message. If -XX:+JPortal came from the environment, only warns and sets the
+  // flag to false: no code exists, so no hook has kept or changed anything.
+  static void cannot_record(const char* reason);
+  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. Returns false after
+  // cannot_record().
+  static bool start_with_vm();
   // The address space of the code cache is reserved. Maps a memfd over it if -XX:JPortalCodeCache
   // wants that; returns whether it did. All of the memfd is committed.
   static bool back_code_cache(char* base, size_t size, bool special);
   // The code cache is reserved at [low, high) and empty. If a recording is on, tracing begins.
-  static void code_cache_reserved(address low, address high);
+  // Returns false after cannot_record().
+  static bool code_cache_reserved(address low, address high);
 
   // The commands JPortal.start and JPortal.stop, called by a thread in the VM. 'file' may be null.
   // They print what was done, or why nothing was done.

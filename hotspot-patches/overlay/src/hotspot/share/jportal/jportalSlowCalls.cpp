@@ -24,7 +24,6 @@
 #include "jportal/jportalSlowCalls.hpp"
 #include "oops/instanceKlass.hpp"
 #include "oops/method.hpp"
-#include "runtime/java.hpp"
 #include "runtime/os.hpp"
 
 THREAD_LOCAL JPortalSlowCalls::Nest* JPortalSlowCalls::_nest = nullptr;
@@ -64,14 +63,15 @@ bool JPortalSlowCalls::is_trigger(const char* text) {
   return parse(text, &ignored);
 }
 
-void JPortalSlowCalls::check_flags() {
-  if (JPortalTrigger == nullptr) return;
-  if (JPortalSnapshot == 0) {
-    vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger dumps the flight recorder: it needs -XX:JPortalSnapshot=SIZE");
-  }
+const char* JPortalSlowCalls::misfit() {
+  if (JPortalTrigger == nullptr || JPortalSnapshot != 0) return nullptr;
+  return "-XX:JPortalTrigger dumps the flight recorder: it needs -XX:JPortalSnapshot=SIZE";
+}
+
+void JPortalSlowCalls::initialize() {
   Trigger t;
   // The flag's constraint allows no other value.
-  if (!parse(JPortalTrigger, &t)) return;
+  if (JPortalTrigger == nullptr || !parse(JPortalTrigger, &t)) return;
   for (size_t i = 0; i < t.in_class; i++) {
     _class_name[i] = JPortalTrigger[i] == '.' ? '/' : JPortalTrigger[i];
   }

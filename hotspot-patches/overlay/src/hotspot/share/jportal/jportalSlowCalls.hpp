@@ -64,8 +64,10 @@ class JPortalSlowCalls : AllStatic {
  public:
   // Whether 'text' is a value of -XX:JPortalTrigger.
   static bool is_trigger(const char* text);
-  // Exits the VM if the flags do not fit together.
-  static void check_flags();
+  // Why the flags do not fit together, or null.
+  static const char* misfit();
+  // Before code of the interpreter is generated.
+  static void initialize();
   static bool is_on();
 
   // The class has been linked. None of its methods can have been called.
