@@ -25,6 +25,8 @@
 #include "oops/oopsHierarchy.hpp"
 #include "utilities/globalDefinitions.hpp"
 
+#include <signal.h>
+
 class AdapterBlob;
 class AdapterHandlerEntry;
 class CodeBlob;
@@ -77,6 +79,13 @@ class JPortalHooks : AllStatic {
   // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory. Requests a
   // dump of the flight recorder and does not wait for it.
   static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
+  // The VM is about to install 'handler' for a signal. Returns what to install. QEMU's user mode,
+  // which runs the emulated PT unit, enters handlers with a stack that is 8 bytes off the ABI's
+  // alignment; there it is a function that aligns the stack first.
+  typedef void (*SignalHandler)(int, siginfo_t*, void*);
+  static SignalHandler on_signal_handler_set(SignalHandler handler) {
+    return JPortal ? signal_handler_for(handler) : handler;
+  }
   // A thread got SIGBUS at 'address'. Returns whether it may repeat its access: a process has
   // truncated the recorder's ring, and other memory has taken its place. Async-signal-safe.
   static bool on_bus_error(void* address)         { return JPortal && bus_error(address); }
@@ -189,6 +198,7 @@ class JPortalHooks : AllStatic {
   static void interpreter_generated();
   static void stubs_generated();
   static void vm_exit();
+  static SignalHandler signal_handler_for(SignalHandler handler);
   static bool bus_error(void* address);
   static void vm_error();
   static void vm_error_reported();
