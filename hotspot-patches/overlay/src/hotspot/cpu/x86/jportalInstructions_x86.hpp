@@ -25,7 +25,7 @@
 // Decodes the few x86-64 instructions with which the compilers end a block.
 class JPortalInstructions : AllStatic {
  public:
-  enum { Always = -1, Equal = 4, Parity = 10 };
+  enum : int { Always = -1, Equal = 4, Parity = 10 };
 
   struct Branch {
     int length;      // 0 if it is neither a direct jump nor a one-byte nop

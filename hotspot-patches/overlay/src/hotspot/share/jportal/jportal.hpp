@@ -154,7 +154,7 @@ class JPortalHooks : AllStatic {
   // All methods are rewritten and have their entry points; none can have been called.
   static void on_class_linked(InstanceKlass* ik)     { if (JPortal) class_defined(ik); }
   // The new method versions are in place. Called at a safepoint.
-  static void on_class_redefined(InstanceKlass* ik)  { if (JPortal) class_defined(ik); }
+  static void on_class_redefined(InstanceKlass* ik)  { if (JPortal) class_redefined(ik); }
   // The class is about to be unloaded with its methods, at a safepoint or by a concurrent GC. Takes
   // CodeCache_lock once. on_method_freed() does nothing for these methods.
   static void on_class_unloaded(InstanceKlass* ik)   { if (JPortal) class_unloaded(ik); }
@@ -224,6 +224,7 @@ class JPortalHooks : AllStatic {
 
   static void class_loaded(InstanceKlass* ik);
   static void class_defined(InstanceKlass* ik);
+  static void class_redefined(InstanceKlass* ik);
   static void class_unloaded(InstanceKlass* ik);
   static void method_intrinsic_created(Method* m);
   static void method_freed(Method* m);

@@ -25,6 +25,7 @@
 #include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalCompat.hpp"
+#include "jportal/jportalHookScope.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalRecording.hpp"
@@ -105,6 +106,7 @@ static u1 kind_of(CodeBlob* blob) {
 }
 
 void JPortalHooks::blob_created(CodeBlob* blob, const char* name) {
+  JPortalHookScope scope;
   if (!blob->is_deoptimization_stub()) {
     JPortalCode::export_code(kind_of(blob), name, blob->code_begin(), blob->code_end());
     return;
@@ -120,6 +122,7 @@ void JPortalHooks::blob_created(CodeBlob* blob, const char* name) {
 }
 
 void JPortalHooks::adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry) {
+  JPortalHookScope scope;
   const JPortalKept::Entry entries[] = {
     { "i2c",                 entry->get_i2c_entry() },
     { "c2i",                 entry->get_c2i_entry() },
@@ -131,28 +134,34 @@ void JPortalHooks::adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry
 }
 
 void JPortalHooks::stub_generated(const StubCodeDesc* desc) {
+  JPortalHookScope scope;
   char name[256];
   jio_snprintf(name, sizeof(name), "%s::%s", desc->group(), desc->name());
   JPortalCode::export_code(JPortalBlobKinds::STUB_ROUTINE, name, desc->begin(), desc->end());
 }
 
 void JPortalHooks::vtable_stub_created(VtableStub* s, bool is_vtable_stub, int index) {
+  JPortalHookScope scope;
   char name[64];
   jio_snprintf(name, sizeof(name), "%s stub %d", is_vtable_stub ? "vtable" : "itable", index);
   JPortalCode::export_code(JPortalBlobKinds::VTABLE_STUB, name, s->code_begin(), s->code_end());
 }
 
 void JPortalHooks::ic_stub_assembled(address begin, int size) {
+  JPortalHookScope scope;
   JPortalCode::export_code(JPortalBlobKinds::IC_STUB, "IC stub", begin, begin + size);
 }
 
 void JPortalHooks::code_generated(const char* name, address begin, address end) {
+  JPortalHookScope scope;
   JPortalCode::export_code(JPortalBlobKinds::BUFFER, name, begin, end);
 }
 
 // --- nmethods
 
 void JPortalHooks::nmethod_installed(nmethod* nm) {
+  JPortalHookScope scope;
+  assert_lock_strong(CodeCache_lock);
   JPortalMarkers::keep_markers(nm);
   if (JPortalRecording::is_on()) {
     JPortalCode::export_nmethod(nm);
@@ -162,6 +171,7 @@ void JPortalHooks::nmethod_installed(nmethod* nm) {
 }
 
 void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
+  JPortalHookScope scope;
   if (!JPortalRecording::is_on()) return;
   JPortalNMethodStateChanged r;
   r.nmethod = (u8)nm;
@@ -175,6 +185,8 @@ void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
 }
 
 void JPortalHooks::blob_freed(CodeBlob* blob) {
+  JPortalHookScope scope;
+  assert_lock_strong(CodeCache_lock);
   if (blob->code_size() <= 0 || !JPortalCode::is_exported(blob->code_begin())) return;
   JPortalCode::set_exported(blob->code_begin(), blob->code_end(), false);
   if (blob->is_nmethod()) {
@@ -211,6 +223,7 @@ void JPortalCode::export_patch(address at, int size, u1 reason) {
 }
 
 void JPortalHooks::verified_entry_patched(address at, int size) {
+  JPortalHookScope scope;
   if (JPortalRecording::is_on() && JPortalCode::is_exported(at)) {
     JPortalCode::export_patch(at, size, JPortalPatchReasons::VERIFIED_ENTRY);
   }
@@ -222,6 +235,8 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
 // --- Calls
 
 void JPortalHooks::resolution(JavaThread* current) {
+  JPortalHookScope scope;
+  assert(current == Thread::current() && current->has_last_Java_frame(), "the last frame is that of the stub");
   if (!JPortalRecording::is_on()) return;
   JPortalResolution r;
   r.tid            = JPortalCompat::tid_of(current);

@@ -22,6 +22,7 @@
 #include "interpreter/interpreter.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCompat.hpp"
+#include "jportal/jportalHookScope.hpp"
 #include "jportal/jportalMethodStubs.hpp"
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
@@ -35,6 +36,8 @@
 #include "oops/klass.inline.hpp"
 #include "oops/method.inline.hpp"
 #include "runtime/handles.inline.hpp"
+#include "runtime/init.hpp"
+#include "runtime/mutexLocker.hpp"
 #include "utilities/bytes.hpp"
 
 // --- Classes
@@ -377,11 +380,14 @@ void JPortalMethods::put_constant(JPortalBuffer* b, ConstantPool* cp, int index)
 // --- Hooks
 
 void JPortalHooks::class_loaded(InstanceKlass* ik) {
+  JPortalHookScope scope;
+  assert(Compile_lock->owned_by_self() || !is_init_completed(), "the class hierarchy changes under this lock");
   if (!JPortalRecording::is_on()) return;
   JPortalMethods::export_loaded_class(ik, (u4)os::current_thread_id());
 }
 
 void JPortalHooks::class_defined(InstanceKlass* ik) {
+  JPortalHookScope scope;
   JPortalSlowCalls::on_class_defined(ik);
   if (!JPortalRecording::is_on()) return;
   JPortalMethods::export_class(ik);
@@ -391,9 +397,16 @@ void JPortalHooks::class_defined(InstanceKlass* ik) {
   }
 }
 
+void JPortalHooks::class_redefined(InstanceKlass* ik) {
+  assert_at_safepoint();
+  class_defined(ik);
+}
+
 // The record stands for all methods of the class. It precedes the release of their stubs, which
 // other methods may use from then on.
 void JPortalHooks::class_unloaded(InstanceKlass* ik) {
+  JPortalHookScope scope;
+  assert_locked_or_safepoint(ClassLoaderDataGraph_lock);
   if (JPortalRecording::is_on()) {
     JPortalClassUnloaded r;
     r.klass = (u8)ik;
@@ -403,6 +416,7 @@ void JPortalHooks::class_unloaded(InstanceKlass* ik) {
 }
 
 void JPortalHooks::method_intrinsic_created(Method* m) {
+  JPortalHookScope scope;
   JPortalKept::keep_intrinsic(m);
   if (JPortalRecording::is_on()) {
     JPortalMethods::export_method(m);
@@ -410,6 +424,7 @@ void JPortalHooks::method_intrinsic_created(Method* m) {
 }
 
 void JPortalHooks::method_freed(Method* m) {
+  JPortalHookScope scope;
   address entry = m->interpreter_entry();
   if (entry == nullptr) return;   // never linked, handled before, or unloaded with its class
   if (JPortalRecording::is_on()) {

@@ -21,6 +21,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalCompat.hpp"
+#include "jportal/jportalHookScope.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalSlowCalls.hpp"
@@ -39,9 +40,9 @@ static u8 java_tid_of(JavaThread* t) {
   return obj == nullptr ? 0 : (u8)java_lang_Thread::thread_id(obj);
 }
 
-// The name of the java.lang.Thread; empty while the thread attaches. The current thread must be
-// _thread_in_vm.
+// The name of the java.lang.Thread; empty while the thread attaches.
 static const char* name_of(JavaThread* t, char* buf, int size) {
+  assert(SafepointSynchronize::is_at_safepoint() || JavaThread::current()->thread_state() == _thread_in_vm, "reads the heap");
   oop obj = t->threadObj();
   oop name = obj == nullptr ? (oop)nullptr : java_lang_Thread::name(obj);
   return name == nullptr ? "" : java_lang_String::as_utf8_string(name, buf, size);
@@ -59,6 +60,8 @@ void JPortalThreads::primordial_started() {
 }
 
 void JPortalHooks::thread_start(Thread* t) {
+  JPortalHookScope scope;
+  assert(t == Thread::current(), "a thread reports itself");
   if (JPortalRecording::is_on()) {
     JPortalBridge::thread_started();
     JPortalThreads::export_thread(t);
@@ -92,6 +95,7 @@ void JPortalThreads::export_thread(Thread* t) {
 }
 
 void JPortalHooks::thread_exit(JavaThread* t) {
+  JPortalHookScope scope;
   assert(t == Thread::current(), "a thread ends itself");
   JPortalSlowCalls::on_thread_exit();
   if (!JPortalRecording::is_on()) return;
@@ -105,6 +109,7 @@ void JPortalHooks::thread_exit(JavaThread* t) {
 }
 
 void JPortalHooks::thread_renamed(jobject thread, jobject new_name) {
+  JPortalHookScope scope;
   if (!JPortalRecording::is_on()) return;
   ThreadsListHandle tlh;
   JavaThread* t = nullptr;
