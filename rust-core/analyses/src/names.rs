@@ -101,7 +101,8 @@ impl<'a> Names<'a> {
     pub fn new(methods: &'a MethodTable, naming: Naming) -> Self {
         let mut same: HashMap<(u32, &str, &str, &str), Vec<MethodId>> = HashMap::new();
         for m in methods.iter() {
-            same.entry((m.class, &m.class_name, &m.name, &m.signature)).or_default().push(m.id);
+            let class = methods.first_version(m.class);
+            same.entry((class, &m.class_name, &m.name, &m.signature)).or_default().push(m.id);
         }
         let mut versions = HashMap::new();
         for ids in same.values().filter(|ids| ids.len() > 1) {
@@ -266,9 +267,11 @@ mod tests {
     #[test]
     fn versions_are_numbered_and_merged_when_asked_for() {
         let mut t = MethodTable::default();
-        for (class, name) in [(1, "f"), (1, "g"), (1, "f"), (2, "f")] {
+        for (class, name) in [(1, "f"), (1, "g"), (1, "f"), (2, "f"), (3, "f")] {
             t.push(Method { class, ..method("a/B", name, &[177]) });
         }
+        // Redefinition has exchanged methods of these classes.
+        t.join_versions(1, 3);
         let named = |naming| {
             let names = Names::new(&t, naming);
             t.iter()
@@ -278,10 +281,16 @@ mod tests {
         };
         assert_eq!(
             named(Naming::default()),
-            ["a.B.f(I)I [version 1 of 2]", "a.B.g(I)I", "a.B.f(I)I [version 2 of 2]", "a.B.f(I)I"],
+            [
+                "a.B.f(I)I [version 1 of 3]",
+                "a.B.g(I)I",
+                "a.B.f(I)I [version 2 of 3]",
+                "a.B.f(I)I",
+                "a.B.f(I)I [version 3 of 3]"
+            ],
             "a class of the same name is another class"
         );
         let merged = named(Naming { merge_versions: true, stable: false });
-        assert_eq!(merged, ["a.B.f(I)I", "a.B.g(I)I", "a.B.f(I)I", "a.B.f(I)I"]);
+        assert_eq!(merged, ["a.B.f(I)I", "a.B.g(I)I", "a.B.f(I)I", "a.B.f(I)I", "a.B.f(I)I"]);
     }
 }

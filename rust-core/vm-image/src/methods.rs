@@ -161,9 +161,11 @@ impl MethodIndex {
             None => method.class_name = format!("klass@{klass:#x}").into(),
         }
         if let Some(id) = self.same_as_live(ptr, &method) {
+            if self.live.insert(ptr, (id, klass)).is_some_and(|(_, of)| of != klass) {
+                self.members.entry(klass).or_default().push(ptr);
+            }
             return Defined { id, class_is_known, is_complete };
         }
-        self.join_versions(ptr, &method);
         let id = self.table.push(method);
         self.live.insert(ptr, (id, klass));
         self.members.entry(klass).or_default().push(ptr);
@@ -176,24 +178,21 @@ impl MethodIndex {
         self.lives.entry(klass).or_default().push((tsc, Some(self.count)));
         self.count
     }
-    /// A method that is reported again (class re-linked, recording restarted) is not a new one.
-    fn same_as_live(&self, ptr: u64, method: &Method) -> Option<MethodId> {
+    /// The method that lives at `ptr`, if it is the one that is reported again. A class is re-linked,
+    /// or a recording restarted. Or redefinition has moved the method to another class: HotSpot
+    /// makes the new methods in a scratch class and then exchanges them with those of the redefined
+    /// class (`VM_RedefineClasses::redefine_single_class`). The two are versions of one class.
+    fn same_as_live(&mut self, ptr: u64, method: &Method) -> Option<MethodId> {
         let id = self.live(MethodPtr(ptr))?;
         let last = self.table.get(id)?;
-        let same = Method { id, ..method.clone() } == *last;
-        same.then_some(id)
-    }
-    /// The method, which lives at `ptr`, may be one that redefinition has moved here from another
-    /// class: HotSpot makes the new methods in a scratch class and then exchanges them with those
-    /// of the redefined class (`VM_RedefineClasses::redefine_single_class`).
-    fn join_versions(&mut self, ptr: u64, method: &Method) {
-        let Some(was) = self.live(MethodPtr(ptr)).and_then(|id| self.table.get(id)) else { return };
+        let class = last.class;
+        let same = Method { id, class, ..method.clone() } == *last;
         let names =
             |m: &Method| (m.class_name.clone(), m.loader.clone(), m.name.clone(), m.signature.clone());
-        if names(was) == names(method) {
-            let class = was.class;
+        if names(last) == names(method) {
             self.table.join_versions(class, method.class);
         }
+        same.then_some(id)
     }
     /// The `Method*` was freed; a later method at that address is another one.
     pub(crate) fn freed(&mut self, tsc: Tsc, ptr: MethodPtr) {
@@ -324,6 +323,30 @@ mod tests {
         // A method of another name at a freed address was not moved.
         define(&mut index, 0x300, 4);
         assert_eq!(first(&index, other), other);
+    }
+
+    #[test]
+    fn a_method_that_redefinition_moves_is_the_same() {
+        let mut index = MethodIndex::default();
+        let name = |text: &[u8]| Str(text.to_vec().into());
+        for klass in [1, 2] {
+            index
+                .define_class(Tsc(1), &ClassDefined { klass, name: name(b"a/B"), ..ClassDefined::default() });
+        }
+        let define = |index: &mut MethodIndex, klass, code: &[u8]| {
+            let m = MethodDefined { method: 0x200, klass, name: name(b"f"), ..MethodDefined::default() };
+            index.define(Tsc(1), MethodDefined { code: code.into(), ..m }).id
+        };
+        // Class 2 is the scratch class of 1.
+        let made = define(&mut index, 2, &[0xb1]);
+        assert_eq!(define(&mut index, 1, &[0xb1]), made);
+        index.unload_class(Tsc(2), 2);
+        assert_eq!(index.live(MethodPtr(0x200)), Some(made));
+        index.unload_class(Tsc(3), 1);
+        assert_eq!(index.live(MethodPtr(0x200)), None);
+        // With other code it is another method.
+        let made = define(&mut index, 2, &[0xb1]);
+        assert_ne!(define(&mut index, 1, &[0x00, 0xb1]), made);
     }
 
     #[test]

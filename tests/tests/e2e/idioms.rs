@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Effects on a frame from outside: exceptions that another thread throws into it, and actions of
-//! a debugger. (`programs.OldForms` has searches for a handler that fail, `programs.Dynamic` has
+//! Effects on a frame from outside: exceptions that another thread throws into it, actions of a
+//! debugger, and the redefinition of its class. (`programs.OldForms` has searches for a handler that fail, `programs.Dynamic` has
 //! results that are not used.)
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -100,6 +101,46 @@ fn frames_that_a_debugger_ends_have_exits_of_their_own() {
         // four rounds, the thread may also be in `quick`.
         assert!((14..=18).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
         assert_eq!(met("early-return"), 6, "{mode}");
+    }
+}
+
+/// The frame keeps its version of the method, also where compiled code of it is deoptimised.
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn a_method_that_is_redefined_on_the_stack_runs_to_its_end() {
+    const TIMES: u64 = 8;
+    let test = "a_method_that_is_redefined_on_the_stack_runs_to_its_end";
+    let Some(built) = Built::new(test, &["Redefined.java"]) else { return };
+    let manifest = built.folder.path().join("manifest");
+    std::fs::write(&manifest, "Premain-Class: programs.Redefined\nCan-Redefine-Classes: true\n").expect("written");
+    let agent = built.folder.path().join("agent.jar");
+    let mut jar = Command::new(built.place.java.with_file_name("jar"));
+    jar.args(["--create", "--file"]).arg(&agent).arg("--manifest").arg(&manifest);
+    let made = process::run(jar.arg("-C").arg(built.folder.path()).arg("programs"), LIMIT).expect("jar runs");
+    assert!(made.status.success(), "no agent: {}", made.stderr);
+    let agent = format!("-javaagent:{}", agent.display());
+    for (mode, flag) in MODES {
+        let mut command = built.recorded((mode, flag), &[&agent, "programs.Redefined", &TIMES.to_string()]);
+        let (text, _) = built.judge("Redefined", mode, &mut command);
+        assert_eq!(text, format!("redefined {TIMES}\n"), "{mode}");
+        let mut report = Command::new(&built.place.jportal);
+        report.args(["report", "hot-methods", "--json", "--top", "1000000"]).arg(built.capture(mode));
+        let report = process::run(&mut report, LIMIT).and_then(|report| report.json()).expect("a report");
+        let calls_of = |method: &str| -> BTreeMap<u64, u64> {
+            let rows = report["methods"].as_array().expect("methods").iter();
+            let rows = rows.filter(|row| row["method"] == format!("programs.Redefined$Body.{method}"));
+            rows.map(|row| {
+                assert_eq!(row["version"]["of"], TIMES + 1, "{mode}: {row}");
+                let number = row["version"]["number"].as_u64().expect("a number");
+                (number, row["calls"]["decoded"].as_u64().expect("calls"))
+            })
+            .collect()
+        };
+        // In each round the loop calls one version of `tag`, and the end of `spin` the next.
+        let tags = (1..=TIMES + 1).map(|v| (v, 20_000 * u64::from(v <= TIMES) + u64::from(v > 1)));
+        assert_eq!(calls_of("tag()I"), tags.collect(), "{mode}");
+        let spins = (1..=TIMES).map(|v| (v, 1));
+        assert_eq!(calls_of("spin(I)Ljava/lang/String;"), spins.collect(), "{mode}");
     }
 }
 
