@@ -21,7 +21,7 @@
 //! | 10   | there is nothing to dump, or the dump failed        |
 
 use crate::code_memory;
-use crate::config::{RecordingConfig, Source, Trimming};
+use crate::config::{RecordingConfig, Source, StorageLimits, Trimming};
 use crate::device;
 use crate::dump::SlowCall;
 use crate::dump_requests::{self, Request};
@@ -275,6 +275,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<RecordingConfig, Error> {
         buffer_bytes: from.buffer_size,
         snapshot_bytes: from.snapshot_size,
         trimming: Trimming::default(),
+        limits: StorageLimits::default(),
         attach: from.attach,
         vm_version: text(from.vm_version),
         vm_flags: text(from.vm_flags),

@@ -67,6 +67,21 @@ impl Default for Trimming {
     }
 }
 
+/// How long a thread of the VM waits for the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageLimits {
+    /// For one write, at the end of the recording.
+    pub write: Duration,
+    /// For the whole end of the recording.
+    pub end: Duration,
+}
+
+impl Default for StorageLimits {
+    fn default() -> Self {
+        Self { write: Duration::from_secs(5), end: Duration::from_secs(60) }
+    }
+}
+
 /// What to record, and into which file.
 #[derive(Clone, Default)]
 pub struct RecordingConfig {
@@ -87,6 +102,8 @@ pub struct RecordingConfig {
     pub snapshot_bytes: u64,
     /// Flight recorder: when metadata is trimmed.
     pub trimming: Trimming,
+    /// How long a thread of the VM waits for the file system.
+    pub limits: StorageLimits,
     /// The VM is already running: all of its threads are traced, not only the calling thread
     /// and those that it creates. The emulated unit always traces all threads.
     pub attach: bool,

@@ -42,7 +42,7 @@ mod trimmer;
 mod turn;
 mod window;
 
-pub use config::{RecordingConfig, Source, Trimming};
+pub use config::{RecordingConfig, Source, StorageLimits, Trimming};
 pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};

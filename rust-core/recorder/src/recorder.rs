@@ -2,14 +2,14 @@
 
 //! One recording: its threads, from start to stop.
 
-use crate::config::RecordingConfig;
+use crate::config::{RecordingConfig, StorageLimits};
 use crate::device::{self, Device};
 use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::dump::{self, SlowCall};
 use crate::error::Error;
 use crate::log::Level;
 use crate::ring::{ANONYMOUS_CAPACITY, CAPACITY, Overrun, Ring};
-use crate::session::{Session, lock};
+use crate::session::{Session, lock, try_lock};
 use crate::{consumer, header, sys};
 use jportal_capture::header::sources;
 use jportal_capture::{EndReason, ring_file};
@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -240,19 +240,25 @@ impl Recorder {
         // The lock is held to the end, because later calls wait for it.
         let mut running = match reason.patience() {
             None => lock(&self.threads),
-            Some(_) => match self.threads.try_lock() {
-                Ok(threads) => threads,
-                Err(_) => return,
+            Some(_) => match try_lock(&self.threads) {
+                Some(threads) => threads,
+                None => return,
             },
         };
-        let collecting = match reason.patience() {
-            None => Some(lock(&self.session.collecting)),
-            Some(_) => self.session.collecting.try_lock().ok(),
-        };
-        // Without the lock on dumps, the threads stay for a later call.
-        let Some(collecting) = collecting else { return };
-        let Some(threads) = running.take() else { return };
+        if running.is_none() {
+            return;
+        }
         let mut limit = EndLimit::new(&self.session, reason.patience());
+        let collecting = match reason.patience() {
+            // A dump that does not come to its end is left to itself.
+            None => limit.lock(&self.session.collecting),
+            Some(_) => match try_lock(&self.session.collecting) {
+                Some(collecting) => Some(collecting),
+                // The threads stay for a later call.
+                None => return,
+            },
+        };
+        let Some(threads) = running.take() else { return };
         *lock(&self.end) = reason;
         self.session.device.disable();
         self.session.stopping.store(true, Release);
@@ -612,8 +618,8 @@ struct Rounds {
     left: u32,
     /// The last ones, in which a write has lasted without an end.
     silent: u32,
-    /// The wait depends on the file system: a write that lasts too long ends it.
-    for_writes: bool,
+    /// The wait depends on the file system: a write that lasts this long ends it.
+    longest_write: Option<u32>,
 }
 
 /// Why the end of a recording waits no longer.
@@ -626,25 +632,22 @@ enum Over {
 }
 
 const ROUND: Duration = Duration::from_millis(2);
-/// How long one write to the file system may last at the end of the recording.
-const LONGEST_WRITE: Duration = Duration::from_secs(5);
-/// How long the end of the recording may take on a slow file system.
-const LONGEST_END: Duration = Duration::from_secs(60);
 /// How long the log may take for its last line.
 const LAST_LINE: Duration = Duration::from_millis(500);
 
 impl Rounds {
     /// `patience`: of an end that does not depend on the file system.
-    fn new(patience: Option<Duration>) -> Self {
-        let left = rounds_of(patience.unwrap_or(LONGEST_END));
-        Self { left, silent: 0, for_writes: patience.is_none() }
+    fn new(patience: Option<Duration>, limits: StorageLimits) -> Self {
+        let left = rounds_of(patience.unwrap_or(limits.end));
+        let longest_write = patience.is_none().then(|| rounds_of(limits.write));
+        Self { left, silent: 0, longest_write }
     }
 
     /// One more round. `silent`: a write lasts, and the file system has taken nothing.
     fn next(&mut self, silent: bool) -> Option<Over> {
         self.left = self.left.saturating_sub(1);
         self.silent = if silent { self.silent + 1 } else { 0 };
-        if self.for_writes && self.silent >= rounds_of(LONGEST_WRITE) {
+        if self.longest_write.is_some_and(|longest| self.silent >= longest) {
             return Some(Over::Write);
         }
         (self.left == 0).then_some(Over::All)
@@ -657,7 +660,20 @@ const fn rounds_of(time: Duration) -> u32 {
 
 impl<'a> EndLimit<'a> {
     fn new(session: &'a Session, patience: Option<Duration>) -> Self {
-        Self { session, rounds: Rounds::new(patience), moved: (0, 0) }
+        Self { session, rounds: Rounds::new(patience, session.limits), moved: (0, 0) }
+    }
+
+    /// Waits for a lock. `None` when the recording is given up.
+    fn lock<'m>(&mut self, mutex: &'m Mutex<()>) -> Option<MutexGuard<'m, ()>> {
+        loop {
+            if let Some(guard) = try_lock(mutex) {
+                return Some(guard);
+            }
+            if !self.continues() {
+                return None;
+            }
+            std::thread::sleep(ROUND);
+        }
     }
 
     /// Waits for a thread. Gives the recording up when the disk takes nothing any more, or is too
@@ -677,11 +693,11 @@ impl<'a> EndLimit<'a> {
         let writes = self.session.is_writing() || self.session.copying.load(Relaxed) > 0;
         let progress = std::mem::replace(&mut self.moved, moved) != moved;
         let Some(over) = self.rounds.next(writes && !progress) else { return true };
-        let path = self.session.path.clone();
+        let (path, limits) = (self.session.path.clone(), self.session.limits);
         match over {
-            Over::Write => self.session.fail(&Error::Stuck { path, seconds: LONGEST_WRITE.as_secs() }),
-            Over::All if self.rounds.for_writes => {
-                self.session.fail(&Error::SlowEnd { path, seconds: LONGEST_END.as_secs() });
+            Over::Write => self.session.fail(&Error::Stuck { path, seconds: limits.write.as_secs() }),
+            Over::All if self.rounds.longest_write.is_some() => {
+                self.session.fail(&Error::SlowEnd { path, seconds: limits.end.as_secs() });
             }
             Over::All => {}
         }
@@ -775,7 +791,10 @@ fn join(thread: JoinHandle<()>, deadline: Option<Instant>) {
 mod tests {
     use super::*;
     use crate::config::Source;
-    use jportal_capture::CaptureReader;
+    use crate::pages::Pages;
+    use crate::session::Replacement;
+    use jportal_capture::{CaptureReader, CaptureWriter};
+    use jportal_units::Tsc;
 
     /// The round in which a wait is over, and why, if every `n`th round makes progress.
     fn over(mut rounds: Rounds, n: u32) -> (u32, Over) {
@@ -785,9 +804,84 @@ mod tests {
     #[test]
     fn the_end_of_a_recording_waits_for_a_limited_time() {
         // A round takes 2 ms. Nothing moves; something moves each second.
-        assert_eq!(over(Rounds::new(None), u32::MAX), (2_500, Over::Write));
-        assert_eq!(over(Rounds::new(None), 500), (30_000, Over::All));
-        assert_eq!(over(Rounds::new(Some(Duration::from_secs(2))), u32::MAX), (1_000, Over::All));
+        let rounds = |patience| Rounds::new(patience, StorageLimits::default());
+        assert_eq!(over(rounds(None), u32::MAX), (2_500, Over::Write));
+        assert_eq!(over(rounds(None), 500), (30_000, Over::All));
+        assert_eq!(over(rounds(Some(Duration::from_secs(2))), u32::MAX), (1_000, Over::All));
+    }
+
+    /// A recording whose storage takes no write until the function is called.
+    fn stalled(folder: &Path) -> (Arc<Recorder>, impl FnOnce()) {
+        let limits = StorageLimits { write: Duration::from_millis(300), end: Duration::from_secs(100) };
+        let path = folder.join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, limits, ..RecordingConfig::default() };
+        let recorder = Arc::new(Recorder::start(config).unwrap());
+        let ((hangs, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let session = Arc::clone(&recorder.session);
+        let write = std::thread::spawn(move || {
+            session.append_metadata(|_| {
+                hangs.send(()).unwrap();
+                let _ = released.recv();
+                Ok(())
+            });
+        });
+        begun.recv().unwrap();
+        let end = move || {
+            drop(release);
+            write.join().unwrap();
+        };
+        (recorder, end)
+    }
+
+    /// Stops the recording, which must not take long.
+    fn stop_in_time(recorder: &Arc<Recorder>) {
+        let (own, (done, stopped)) = (Arc::clone(recorder), mpsc::channel());
+        std::thread::spawn(move || {
+            own.stop(StopReason::Exit);
+            done.send(()).unwrap();
+        });
+        stopped.recv_timeout(Duration::from_secs(20)).expect("the stop waits for the storage");
+        assert!(recorder.failure().unwrap().contains("taken nothing"));
+    }
+
+    #[test]
+    fn storage_that_hangs_while_files_are_exchanged_holds_up_neither_dumps_nor_the_end() {
+        const HORIZON: u64 = 7;
+        let dir = tempfile::tempdir().unwrap();
+        let (recorder, release) = stalled(dir.path());
+        let session = Arc::clone(&recorder.session);
+        let copy = {
+            let file = dir.path().join("b.jportal");
+            let mut original = CaptureWriter::create(&file).unwrap();
+            original.header(&lock(&session.header)).unwrap();
+            let copy = original.copy().unwrap();
+            copy.trimmed_to(&dir.path().join("a.trim"), sys::user(), Tsc(0), &|| true, Pages).unwrap()
+        };
+        let exchange = std::thread::spawn(move || session.replace(copy, HORIZON));
+        let start = Instant::now();
+        while recorder.session.horizon.load(Acquire) != HORIZON {
+            assert!(start.elapsed() < Duration::from_secs(20), "the exchange does not begin");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The exchange waits for the storage from now on.
+        for _ in 0..50 {
+            std::thread::sleep(Duration::from_millis(1));
+            assert!(try_lock(&recorder.session.collecting).is_some(), "a dump would wait for the storage");
+        }
+        stop_in_time(&recorder);
+        release();
+        assert!(matches!(exchange.join().unwrap(), Ok(Replacement::Never)));
+        assert_eq!(recorder.session.horizon.load(Acquire), 0, "nothing was trimmed");
+    }
+
+    #[test]
+    fn a_dump_that_never_ends_does_not_hold_up_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (recorder, release) = stalled(dir.path());
+        let dumping = lock(&recorder.session.collecting);
+        stop_in_time(&recorder);
+        drop(dumping);
+        release();
     }
 
     /// A VM may end with an error while a dump collects its windows. A later stop still ends the

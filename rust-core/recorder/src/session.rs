@@ -2,7 +2,7 @@
 
 //! The state that the threads of one recording share.
 
-use crate::config::{RecordingConfig, Trimming};
+use crate::config::{RecordingConfig, StorageLimits, Trimming};
 use crate::device::Device;
 use crate::dump::Requests;
 use crate::error::Error;
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -45,16 +45,17 @@ pub(crate) struct Session {
     pub(crate) drains: AtomicU64,
     pub(crate) dumps: AtomicU64,
     /// Held while a dump collects its windows, so that dumps take turns and the recording does not
-    /// end meanwhile.
+    /// end meanwhile. Its holder never waits for the disk, because the end of the VM needs it.
     pub(crate) collecting: Mutex<()>,
     /// Copies of the capture that are being written, for dumps and by the trimming, and the bytes
     /// that were copied.
     pub(crate) copying: AtomicU64,
     pub(crate) copied: AtomicU64,
     /// The time before which no window of a flight recorder shows anything, because the metadata is
-    /// trimmed. 0: none. Changed under the lock `collecting`.
+    /// trimmed. 0: none. Raised under the lock `collecting`.
     pub(crate) horizon: AtomicU64,
     pub(crate) trimming: Trimming,
+    pub(crate) limits: StorageLimits,
     /// Whether the capture is trimmed: that of a flight recorder, with or without trace.
     pub(crate) trims: bool,
     writer: Turns<Option<CaptureWriter>>,
@@ -98,6 +99,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`lock`], without a wait. `None`: another thread has the lock.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 impl Session {
     pub(crate) fn new(config: &RecordingConfig, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
         let source = device.config().source;
@@ -122,6 +132,7 @@ impl Session {
             copied: AtomicU64::new(0),
             horizon: AtomicU64::new(0),
             trimming: config.trimming,
+            limits: config.limits,
             trims,
             writer: Turns::default(),
             broken: AtomicBool::new(false),
@@ -274,14 +285,27 @@ impl Session {
     /// Those of reading the capture and of writing and renaming the copy. The capture stays.
     pub(crate) fn replace(
         &self,
-        mut copy: TrimmedCopy<Pages>,
+        copy: TrimmedCopy<Pages>,
         horizon: u64,
     ) -> Result<Replacement, jportal_capture::Error> {
-        let _no_dump = lock(&self.collecting);
-        // One of them is the trimming itself.
-        if self.copying.load(Acquire) > 1 {
-            return Ok(Replacement::Later(copy));
+        let earlier = {
+            let _no_dump = lock(&self.collecting);
+            // One of them is the trimming itself.
+            if self.copying.load(Acquire) > 1 {
+                return Ok(Replacement::Later(copy));
+            }
+            // Before the exchange: the windows of a dump that begins meanwhile fit both files.
+            self.horizon.swap(horizon, AcqRel)
+        };
+        let replaced = self.exchange(copy);
+        if !matches!(replaced, Ok(Replacement::Done(_))) {
+            self.horizon.store(earlier, Release);
         }
+        replaced
+    }
+
+    /// The part of [`Session::replace`] that waits for the disk.
+    fn exchange(&self, mut copy: TrimmedCopy<Pages>) -> Result<Replacement, jportal_capture::Error> {
         let mut turn = self.writer.take(Cargo::Metadata);
         let Some(writer) = turn.as_mut().filter(|_| self.ring.is_open() && !self.broken.load(Relaxed)) else {
             return Ok(Replacement::Never);
@@ -291,7 +315,6 @@ impl Session {
             return Ok(Replacement::Never);
         }
         copy.catch_up(&writer.copy()?)?;
-        self.horizon.store(horizon, Release);
         // A VM that is killed here leaves both files, and the ring completes either of them.
         let belongs_to = |identity: Option<_>| identity.into_iter().for_each(|i| self.ring.belongs_to(i));
         belongs_to(copy.identity());
