@@ -71,9 +71,9 @@ mod ffi {
     }
 
     extern "Rust" {
-        /// Opens device, ring and capture and starts the threads. May be called again when the
-        /// previous recording was stopped. Returns 0, or a code whose message
-        /// `recorder_last_error` copies.
+        /// Opens device, ring and capture and starts the threads. Waits for the file system, at
+        /// most 20 s. May be called again when the previous recording was stopped. Returns 0, or a
+        /// code whose message `recorder_last_error` copies.
         ///
         /// # Safety
         /// The pointers of `config` are null or NUL-terminated strings; `log` is as described

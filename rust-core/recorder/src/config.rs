@@ -70,6 +70,10 @@ impl Default for Trimming {
 /// How long a thread of the VM waits for the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageLimits {
+    /// For ring and capture, at the start of the recording.
+    pub start: Duration,
+    /// For a dump.
+    pub dump: Duration,
     /// For one write, at the end of the recording.
     pub write: Duration,
     /// For the whole end of the recording.
@@ -78,7 +82,8 @@ pub struct StorageLimits {
 
 impl Default for StorageLimits {
     fn default() -> Self {
-        Self { write: Duration::from_secs(5), end: Duration::from_secs(60) }
+        let twenty = Duration::from_secs(20);
+        Self { start: twenty, dump: twenty, write: Duration::from_secs(5), end: Duration::from_secs(60) }
     }
 }
 

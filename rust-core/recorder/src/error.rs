@@ -108,6 +108,17 @@ pub enum Error {
     /// The capture could be created but not written; the text is that of the first failure.
     #[error("{0}")]
     Unwritable(String),
+    /// The start takes too long.
+    #[error(
+        "{path}: neither this capture nor its ring in /dev/shm could be created within {seconds} s, because a file system does \
+         not answer; nothing is recorded, choose a capture in another folder (-XX:JPortalFile)"
+    )]
+    SlowStart {
+        /// The capture.
+        path: PathBuf,
+        /// How long the VM has waited.
+        seconds: u64,
+    },
     /// The disk took nothing for so long that the recording was given up.
     #[error(
         "{path}: the file system has taken nothing for {seconds} s; what is missing of the metadata is added when the \
@@ -192,7 +203,11 @@ impl Error {
             | Self::ForeignUnit { .. }
             | Self::Device(_)
             | Self::Unit(_) => 2,
-            Self::Capture { .. } | Self::Unwritable(_) | Self::Stuck { .. } | Self::SlowEnd { .. } => 3,
+            Self::Capture { .. }
+            | Self::Unwritable(_)
+            | Self::SlowStart { .. }
+            | Self::Stuck { .. }
+            | Self::SlowEnd { .. } => 3,
             Self::Ring { .. } | Self::RingLost { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,

@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{Builder, JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -91,7 +92,8 @@ impl Recorder {
     /// Opens device, ring and capture, and starts the threads.
     ///
     /// # Errors
-    /// When one of them cannot be opened; then nothing is left running and no file stays.
+    /// When one of them cannot be opened; then nothing is left running and no file stays. When a
+    /// file system does not answer in time, the same holds from its answer on.
     pub fn start(config: RecordingConfig) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_blocked(config))
     }
@@ -290,8 +292,9 @@ impl Recorder {
     /// the capture cannot be written.
     pub fn dump(&self, path: &Path, reason: &str) -> Result<(), Error> {
         let dump = sys::with_signals_blocked(|| self.spawn_dump(path, reason, Caller::Waits))?;
-        dump.written.recv_timeout(DUMP_LIMIT).unwrap_or_else(|_| {
-            let text = format!("it is not complete after {} s and continues", DUMP_LIMIT.as_secs());
+        let limit = self.session.limits.dump;
+        dump.written.recv_timeout(limit).unwrap_or_else(|_| {
+            let text = format!("it is not complete after {} s and continues", limit.as_secs());
             Err(Error::Dump(text))
         })
     }
@@ -300,7 +303,7 @@ impl Recorder {
     /// call is the reason. A later failure is logged.
     pub(crate) fn begin_dump(&self, path: &Path, reason: &str, call: Option<SlowCall>) -> Result<(), Error> {
         let dump = sys::with_signals_blocked(|| self.spawn_dump(path, reason, Caller::Continues(call)))?;
-        let _ = dump.copied.recv_timeout(DUMP_LIMIT);
+        let _ = dump.copied.recv_timeout(self.session.limits.dump);
         Ok(())
     }
 
@@ -450,9 +453,6 @@ impl Recorder {
     }
 }
 
-/// How long the caller of [`Recorder::dump`] waits for the dump.
-const DUMP_LIMIT: Duration = Duration::from_secs(20);
-
 /// Whether somebody waits for the outcome of a dump.
 #[derive(Debug, Clone, Copy)]
 enum Caller {
@@ -540,13 +540,16 @@ struct WaitingConsumer {
 impl WaitingConsumer {
     fn spawn(end: Arc<Mutex<StopReason>>) -> Result<Self, Error> {
         let (work, given) = mpsc::sync_channel::<Assignment>(1);
-        let (to_starter, answer) = mpsc::sync_channel(1);
+        // Without a buffer: what was sent has been received.
+        let (to_starter, answer) = mpsc::sync_channel(0);
         let body = move || {
             let Ok((config, device, file)) = given.recv() else { return };
             match catch_unwind(AssertUnwindSafe(|| open_session(&config, device, file))) {
                 Ok(Ok(session)) => {
                     session.ring.attach_consumer();
-                    let _ = to_starter.send(Ok(Arc::clone(&session)));
+                    if to_starter.send(Ok(Arc::clone(&session))).is_err() {
+                        return session.discard();
+                    }
                     guarded(&session, || consumer::run(&session));
                     guarded(&session, || consumer::save(&session));
                     let (reason, text) = lock(&end).end();
@@ -561,20 +564,23 @@ impl WaitingConsumer {
         Ok(Self { thread, tid, work, answer })
     }
 
-    /// Gives the thread its work and waits until it has created ring and capture.
+    /// Gives the thread its work and waits until it has created ring and capture. When that takes
+    /// too long, the thread is left to itself, and discards what it has created.
     fn start(
         self,
         config: RecordingConfig,
         device: Box<dyn Device>,
         file: Option<std::fs::File>,
     ) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
+        let (path, limit) = (config.path.clone(), config.limits.start);
         let _ = self.work.send((config, device, file));
-        match self.answer.recv() {
+        match self.answer.recv_timeout(limit) {
             Ok(Ok(session)) => Ok((session, self.thread)),
             Ok(Err(e)) => {
                 let _ = self.thread.join();
                 Err(e)
             }
+            Err(RecvTimeoutError::Timeout) => Err(Error::SlowStart { path, seconds: limit.as_secs() }),
             Err(e) => Err(Error::Panic(e.to_string())),
         }
     }
@@ -812,7 +818,7 @@ mod tests {
 
     /// A recording whose storage takes no write until the function is called.
     fn stalled(folder: &Path) -> (Arc<Recorder>, impl FnOnce()) {
-        let limits = StorageLimits { write: Duration::from_millis(300), end: Duration::from_secs(100) };
+        let limits = StorageLimits { write: Duration::from_millis(300), ..StorageLimits::default() };
         let path = folder.join("a.jportal");
         let config = RecordingConfig { path, source: Source::None, limits, ..RecordingConfig::default() };
         let recorder = Arc::new(Recorder::start(config).unwrap());

@@ -152,6 +152,18 @@ impl Session {
         *self.writer.take(Cargo::Metadata) = Some(writer);
     }
 
+    /// Removes the files of a recording whose start was given up, and closes its device.
+    pub(crate) fn discard(&self) {
+        self.ring.close_now();
+        let writer = self.writer.take(Cargo::Metadata).take();
+        let own = writer.and_then(|writer| writer.identity());
+        if own.is_some() && own == sys::identity(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        self.ring.remove_file();
+        self.leave();
+    }
+
     /// Whether a thread writes to the capture, or waits for the disk there.
     pub(crate) fn is_writing(&self) -> bool {
         self.writer.is_taken()
@@ -491,6 +503,30 @@ mod tests {
     use crate::config::Source;
     use crate::device;
     use jportal_capture::CaptureReader;
+
+    #[test]
+    fn a_start_that_was_given_up_leaves_no_file_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config =
+            RecordingConfig { path: path.clone(), source: Source::None, ..RecordingConfig::default() };
+        let late = || {
+            let device = device::open(&config).unwrap();
+            let ring = Ring::create(dir.path(), 1 << 16, 1 << 16).unwrap();
+            let session = Session::new(&config, device, ring, Header::default());
+            session.set_writer(CaptureWriter::create(&path).unwrap());
+            session
+        };
+        late().discard();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        // Another recording has taken the name meanwhile.
+        let session = late();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "another").unwrap();
+        session.discard();
+        assert_eq!(std::fs::read(&path).unwrap(), b"another");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn checksums_are_computed_outside_of_a_turn() {

@@ -17,11 +17,13 @@ use jportal_perf_abi::record::{Body, Record, RecordReader, Task, aux_flags};
 use jportal_perf_abi::refusal::Cause;
 use jportal_perf_abi::ring::CoreProducer;
 use jportal_pt_packet::Encoder;
-use jportal_recorder::{Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, Trimming, device};
+use jportal_recorder::{
+    Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, StorageLimits, Trimming, device,
+};
 use jportal_units::Core;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -41,6 +43,7 @@ struct Setting {
     code_cache: Option<File>,
     snapshot: u64,
     trimming: Trimming,
+    limits: StorageLimits,
     attach: bool,
 }
 
@@ -55,6 +58,7 @@ impl Setting {
             code_cache: None,
             snapshot: 0,
             trimming: Trimming::default(),
+            limits: StorageLimits::default(),
             attach: false,
         }
     }
@@ -72,6 +76,7 @@ impl Setting {
             buffer_bytes: self.buffer,
             snapshot_bytes: self.snapshot,
             trimming: self.trimming,
+            limits: self.limits,
             attach: self.attach,
             log: self.log.clone(),
             ..RecordingConfig::default()
@@ -82,6 +87,17 @@ impl Setting {
         let kernel: Arc<dyn Kernel> = self.kernel.clone();
         let device = device::open_on(kernel, &config, None)?;
         Recorder::start_on(config, device)
+    }
+    /// Records into a pipe that nobody reads.
+    fn run_into_a_pipe(&self) -> (Recorder, std::io::PipeReader) {
+        let config = self.config();
+        let kernel: Arc<dyn Kernel> = self.kernel.clone();
+        let device = device::open_on(kernel, &config, None).unwrap();
+        let (pipe, end) = std::io::pipe().unwrap();
+        let recorder = Recorder::start_into(config, device, File::from(OwnedFd::from(end))).unwrap();
+        self.set_code_cache(&recorder).unwrap();
+        common::commit_from_threads(&recorder, 1, 100_000);
+        (recorder, pipe)
     }
     /// Starts and makes the code cache known.
     fn run(&self) -> Result<Recorder, Error> {
@@ -768,6 +784,23 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
         reader.completeness().is_whole() && reader.pt(Core(2)).len() == 1 && reader.pt(Core(1)).is_empty()
     );
     assert!(matches!(recorder.dump(&dump, "late"), Err(Error::Dump(_))));
+}
+
+#[test]
+fn a_dump_that_cannot_be_written_is_left_by_its_caller() {
+    let limits = StorageLimits {
+        dump: Duration::from_secs(1),
+        write: Duration::from_millis(300),
+        ..StorageLimits::default()
+    };
+    let setting = Setting { snapshot: 256 << 10, limits, ..Setting::new(Rules::default()) };
+    let (recorder, pipe) = setting.run_into_a_pipe();
+    let refused = recorder.dump(&setting.folder.path().join("dump"), "a test").unwrap_err().to_string();
+    assert!(refused.contains("not complete after 1 s"), "{refused}");
+    wait_until(|| (0..CORES).all(|core| setting.kernel.is_on(core)));
+    recorder.stop(StopReason::Exit);
+    assert!(recorder.failure().unwrap().contains("has taken nothing"));
+    drop(pipe);
 }
 
 /// Writes the records of fifty threads that start and end at once.

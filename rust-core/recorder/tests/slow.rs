@@ -7,11 +7,13 @@ mod common;
 
 use common::{FakeUnit, KIND, check_metadata, unit_config};
 use jportal_capture::{CaptureReader, EndReason};
-use jportal_perf_abi::emulated::Mode;
-use jportal_recorder::{Level, Log, Recorder, RecordingConfig, Source, StopReason, device};
+use jportal_perf_abi::emulated::{EmulatedUnit, Mode};
+use jportal_recorder::{
+    Error, Level, Log, Recorder, RecordingConfig, Source, StopReason, StorageLimits, device,
+};
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,13 +32,25 @@ struct Stalled {
 fn record_into_a_pipe(config: RecordingConfig) -> Stalled {
     let (pipe, end) = std::io::pipe().unwrap();
     let log = config.log.clone();
+    let recorder = start_into(config, end).unwrap();
+    Stalled { recorder, pipe, log }
+}
+
+fn start_into(config: RecordingConfig, end: std::io::PipeWriter) -> Result<Recorder, Error> {
     let device = device::open_on(
         Arc::new(jportal_perf_abi::kernel::Linux),
         &config,
         config.path.parent().map(|folder| folder.join("unit").into()),
     );
-    let recorder = Recorder::start_into(config, device.unwrap(), File::from(OwnedFd::from(end))).unwrap();
-    Stalled { recorder, pipe, log }
+    Recorder::start_into(config, device.unwrap(), File::from(OwnedFd::from(end)))
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn config(folder: &Path, source: Source) -> RecordingConfig {
@@ -127,12 +141,7 @@ fn what_memory_does_not_hold_ends_the_recording() {
     let failure = stalled.recorder.failure().unwrap();
     assert!(failure.contains("the file system is too slow") && !stalled.recorder.is_active(), "{failure}");
     // Nothing is written yet, and the log says why.
-    let start = Instant::now();
-    let is_told = || stalled.log.lines().iter().any(|(l, t)| *l == Level::Error && t.contains(&failure));
-    while !is_told() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", stalled.log.lines());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(|| stalled.log.lines().iter().any(|(l, t)| *l == Level::Error && t.contains(&failure)));
     let file = dir.path().join("copy");
     let reader = std::thread::spawn(move || read_to_the_end(stalled.pipe, &file));
     stalled.recorder.stop(StopReason::Exit);
@@ -141,6 +150,38 @@ fn what_memory_does_not_hold_ends_the_recording() {
     assert_eq!(check_metadata(&capture).values().sum::<u64>(), taken);
     let end = capture.completeness().end.clone().unwrap();
     assert_eq!((end.reason, end.text.text()), (EndReason::Failed, failure.into()));
+}
+
+/// The start of the VM waits for a limited time, whatever the file system does. When the file
+/// system answers later, nothing of the recording is left.
+#[test]
+fn a_file_system_that_hangs_does_not_hold_up_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let rings = dir.path().join("rings");
+    std::fs::create_dir(&rings).unwrap();
+    let unit = EmulatedUnit::create(&dir.path().join("unit"), unit_config(1, Mode::Stall)).unwrap();
+    let (mut pipe, mut end) = std::io::pipe().unwrap();
+    // SAFETY: no memory is involved; the descriptor is open.
+    let room = unsafe { libc::fcntl(end.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    end.write_all(&vec![0; usize::try_from(room).unwrap()]).unwrap();
+    let config = RecordingConfig {
+        ring_folder: Some(rings.clone()),
+        limits: StorageLimits { start: Duration::from_secs(1), ..StorageLimits::default() },
+        ..config(dir.path(), Source::Emulated)
+    };
+    let (done, started) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = done.send(start_into(config, end));
+    });
+    let started = started.recv_timeout(Duration::from_secs(20)).expect("the start waits");
+    let refused = started.err().expect("nothing was written");
+    assert!(matches!(refused, Error::SlowStart { .. }) && refused.code() == 3, "{refused}");
+    let text = refused.to_string();
+    assert!(text.contains("a.jportal: ") && text.contains("within 1 s"), "{text}");
+    let rings = || std::fs::read_dir(&rings).unwrap().count();
+    assert!(rings() == 1 && !unit.is_finished(), "the start is not under way any more");
+    pipe.read_to_end(&mut Vec::new()).unwrap();
+    wait_until(|| rings() == 0 && unit.is_finished());
 }
 
 /// The end of the VM waits for a limited time, whatever the file system does.
