@@ -17,8 +17,6 @@ use crate::sys;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -40,8 +38,6 @@ const LIMIT: usize = 2;
 static WAITING: Mutex<VecDeque<Request>> = Mutex::new(VecDeque::new());
 /// [`WAITING`] has become longer or shorter.
 static CHANGED: Condvar = Condvar::new();
-/// Requests that were not taken.
-static MISSED: AtomicU64 = AtomicU64::new(0);
 /// The thread that dumps was started.
 static STARTED: OnceLock<()> = OnceLock::new();
 
@@ -60,16 +56,16 @@ pub(crate) fn start() -> Result<(), Error> {
     Ok(())
 }
 
-/// Leaves a request. `false`: earlier requests are still there, or no flight recorder was
-/// started.
+/// Leaves a request. `false`: earlier requests are still there, or earlier dumps are not written
+/// yet, or no flight recorder was started.
 pub(crate) fn add(request: Request) -> bool {
     if STARTED.get().is_none() {
         return false;
     }
     let mut waiting = lock(&WAITING);
     let limit = if request.call.is_some() { 1 } else { LIMIT };
-    if waiting.len() >= limit {
-        MISSED.fetch_add(1, Relaxed);
+    if waiting.len() >= limit || !request.recorder.takes_dumps() {
+        request.recorder.miss_dump();
         return false;
     }
     // Under the lock, so that the dump does not resume the device before this pause.
@@ -104,10 +100,75 @@ fn run() {
             recorder.resume();
             recorder.warn(&format!("no dump of {reason}: {e}"));
         }
-        let missed = MISSED.swap(0, Relaxed);
-        if missed > 0 {
-            recorder
-                .warn(&format!("{missed} more requests while a dump began: there are no dumps of their own"));
+        recorder.report_missed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{RecordingConfig, Source, StorageLimits};
+    use crate::device;
+    use crate::fake_kernel::{FakeKernel, Rules};
+    use crate::log::Log;
+    use crate::recorder::StopReason;
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    /// The storage is a pipe that nobody reads. A dump holds its windows until it is written.
+    #[test]
+    fn dumps_that_are_not_written_are_few() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::to_memory();
+        let config = RecordingConfig {
+            path: dir.path().join("a.jportal"),
+            source: Source::Perf,
+            snapshot_bytes: 256 << 10,
+            limits: StorageLimits { write: Duration::from_millis(300), ..StorageLimits::default() },
+            log: log.clone(),
+            ..RecordingConfig::default()
+        };
+        let kernel = Arc::new(FakeKernel::new(Rules::default(), &[]));
+        let device = device::open_on(kernel.clone(), &config, None).unwrap();
+        let (mut pipe, end) = std::io::pipe().unwrap();
+        start().unwrap();
+        let recorder = Recorder::start_into(config, device, File::from(OwnedFd::from(end))).unwrap();
+        let recorder = Arc::new(recorder);
+        recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+        for _ in 0..100_000 {
+            assert!(recorder.write(12, &[0; 8]));
         }
+        let call = |n| SlowCall { tid: n, method: 1, began: 2, ended: 3 };
+        let taken = (0..10).filter(|&n| {
+            let request = Request {
+                recorder: Arc::clone(&recorder),
+                path: dir.path().join(format!("dump{n}")),
+                reason: "a test".into(),
+                call: (n % 2 == 0).then(|| call(n)),
+            };
+            let taken = add(request);
+            wait(Duration::from_secs(20));
+            assert!((0..4).all(|core| kernel.is_on(core)), "PT pauses after request {n}");
+            taken
+        });
+        assert_eq!(taken.collect::<Vec<_>>(), [0, 1]);
+        assert!(recorder.status().contains("dumps missed: 8\n"), "{}", recorder.status());
+        let refused = recorder.dump(&dir.path().join("asked"), "a test").unwrap_err().to_string();
+        assert!(refused.contains("2 others are not written yet"), "{refused}");
+        recorder.stop(StopReason::Exit);
+        let missed = || {
+            let lines = log.lines();
+            lines.iter().filter(|(_, text)| text.starts_with("8 more requests")).count()
+        };
+        assert_eq!(missed(), 1, "{:?}", log.lines());
+        // When the storage takes data again, the dumps end.
+        pipe.read_to_end(&mut Vec::new()).unwrap();
+        let start = std::time::Instant::now();
+        while !recorder.takes_dumps() {
+            assert!(start.elapsed() < Duration::from_secs(20), "the dumps do not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(missed(), 1);
     }
 }

@@ -30,6 +30,10 @@ mod drain;
 mod dump;
 mod dump_requests;
 mod error;
+#[cfg(test)]
+#[allow(dead_code)] // these tests use a part of it
+#[path = "../tests/common/fake_kernel.rs"]
+mod fake_kernel;
 mod header;
 mod log;
 mod pages;

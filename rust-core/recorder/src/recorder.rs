@@ -18,7 +18,7 @@ use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{Builder, JoinHandle, Thread};
@@ -280,6 +280,7 @@ impl Recorder {
         self.session.end_watch();
         join(threads.watch, Some(Instant::now() + LAST_LINE));
         self.session.leave();
+        self.session.report_missed();
         self.warn_of_silence();
         self.session.log.line(Level::Info, &self.summary());
     }
@@ -319,6 +320,8 @@ impl Recorder {
         if !self.is_active() {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
         }
+        let place = DumpPlace::take(session)
+            .ok_or_else(|| Error::Dump(format!("{MOST_UNWRITTEN} others are not written yet")))?;
         let (own, drains) = (Arc::clone(session), Arc::clone(&self.drains));
         let (reason, path) = (reason.to_owned(), path.to_owned());
         let (done, written) = mpsc::sync_channel(1);
@@ -330,7 +333,10 @@ impl Recorder {
             if let (Err(e), Caller::Continues(_)) = (&result, caller) {
                 own.log.line(Level::Warning, &e.to_string());
             }
+            // The caller may want another dump at once.
+            drop(place);
             let _ = done.try_send(result);
+            own.report_missed();
         };
         let writer = spawn("jportal-dump", write)?;
         let mut writers = lock(&self.writers);
@@ -349,6 +355,21 @@ impl Recorder {
         // The lock is that of dumps, during which the device must not run.
         let _no_dump = lock(&self.session.collecting);
         self.session.device.resume();
+    }
+
+    /// Whether there is a place for one more dump.
+    pub(crate) fn takes_dumps(&self) -> bool {
+        self.session.unwritten.load(Acquire) < MOST_UNWRITTEN
+    }
+
+    /// A request for a dump is not taken.
+    pub(crate) fn miss_dump(&self) {
+        self.session.missed.fetch_add(1, Relaxed);
+    }
+
+    /// Logs how many requests for dumps were not taken.
+    pub(crate) fn report_missed(&self) {
+        self.session.report_missed();
     }
 
     /// Logs a warning.
@@ -419,6 +440,7 @@ impl Recorder {
             ("source", pt.source_name().into()),
             ("mode", mode.unwrap_or_else(|| if s.trims { "trimmed metadata" } else { "everything" }.into())),
             ("dumps", s.dumps.load(Relaxed).to_string()),
+            ("dumps missed", s.missed.load(Relaxed).to_string()),
             ("cores", pt.cores.to_string()),
             ("file bytes", written.file.to_string()),
             ("trace bytes", written.pt.to_string()),
@@ -450,6 +472,26 @@ impl Recorder {
         let path = self.session.path.display();
         let losses = self.session.stats.losses.load(Relaxed);
         format!("{path}: {} bytes of trace, {} of metadata, {losses} losses", w.pt, w.metadata)
+    }
+}
+
+/// Dumps under way at one time. Each holds the windows of all cores until it is written.
+const MOST_UNWRITTEN: u64 = 2;
+
+/// One of the places for dumps under way.
+struct DumpPlace(Arc<Session>);
+
+impl DumpPlace {
+    fn take(session: &Arc<Session>) -> Option<Self> {
+        let more = |n| (n < MOST_UNWRITTEN).then_some(n + 1);
+        let taken = session.unwritten.fetch_update(AcqRel, Acquire, more);
+        taken.ok().map(|_| Self(Arc::clone(session)))
+    }
+}
+
+impl Drop for DumpPlace {
+    fn drop(&mut self) {
+        self.0.unwritten.fetch_sub(1, AcqRel);
     }
 }
 

@@ -44,6 +44,11 @@ pub(crate) struct Session {
     pub(crate) saved: AtomicU64,
     pub(crate) drains: AtomicU64,
     pub(crate) dumps: AtomicU64,
+    /// Dumps under way, from before their windows are copied until they are written.
+    pub(crate) unwritten: AtomicU64,
+    /// Requests for dumps that were not taken, and how many of them are in the log.
+    pub(crate) missed: AtomicU64,
+    missed_reported: AtomicU64,
     /// Held while a dump collects its windows, so that dumps take turns and the recording does not
     /// end meanwhile. Its holder never waits for the disk, because the end of the VM needs it.
     pub(crate) collecting: Mutex<()>,
@@ -127,6 +132,9 @@ impl Session {
             saved: AtomicU64::new(0),
             drains: AtomicU64::new(0),
             dumps: AtomicU64::new(0),
+            unwritten: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            missed_reported: AtomicU64::new(0),
             collecting: Mutex::new(()),
             copying: AtomicU64::new(0),
             copied: AtomicU64::new(0),
@@ -422,6 +430,18 @@ impl Session {
         self.stopping.store(true, Release);
         if let Some(text) = self.failure() {
             self.log.line(Level::Error, &format!("recording stopped: {text}"));
+        }
+    }
+
+    /// Logs how many requests for dumps were not taken since the last call.
+    pub(crate) fn report_missed(&self) {
+        let missed = self.missed.load(Relaxed);
+        let new = missed.saturating_sub(self.missed_reported.swap(missed, Relaxed));
+        if new > 0 {
+            let text = format!(
+                "{new} more requests while a dump began, or others were not written yet: there are no dumps of their own"
+            );
+            self.log.line(Level::Warning, &text);
         }
     }
 
