@@ -39,7 +39,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cxx::bridge(namespace = "jportal")]
 mod ffi {
@@ -165,12 +165,14 @@ mod ffi {
         /// access, because the recorder has repaired what was there.
         fn recorder_bus_error(address: usize) -> bool;
 
-        /// Async-signal-safe: the VM has met a fatal error. Stops the device and does not wait.
+        /// Async-signal-safe: the VM has met a fatal error. Stops the device; takes at most 50 ms,
+        /// which the device needs with very many events alone.
         fn recorder_crash_begins();
 
         /// Async-signal-safe: the process is about to end by a fatal error. Stops the device,
-        /// gives it and the drain threads at most 100 ms (with the emulated unit and a flight
-        /// recorder two seconds more), marks the ring file and closes it.
+        /// gives it and the drain threads at most 100 ms together with `recorder_crash_begins`
+        /// (with the emulated unit and a flight recorder two seconds more), marks the ring file and
+        /// closes it.
         fn recorder_emergency();
     }
 }
@@ -470,15 +472,20 @@ fn recorder_emergency() {
 
 /// How often the lock is tried. It is held for writing only while one pointer is replaced.
 const ATTEMPTS: u32 = 50;
+/// How long the end of a dying process waits for it.
+const LOCK_PATIENCE: Duration = Duration::from_millis(50);
 /// How long the end of a recording waits for requested dumps to begin.
 const REQUESTS_LIMIT: Duration = Duration::from_secs(5);
 
 /// The emergency of the current recording. A thread may be replacing it at this moment.
 fn emergency_of(recorder: &RwLock<Option<Arc<Recorder>>>) {
-    for _ in 0..ATTEMPTS {
+    let since = Instant::now();
+    let end = |r: &Arc<Recorder>| r.emergency_since(since);
+    loop {
         match recorder.try_read() {
-            Ok(recorder) => return recorder.iter().for_each(|r| r.emergency()),
-            Err(TryLockError::Poisoned(e)) => return e.get_ref().iter().for_each(|r| r.emergency()),
+            Ok(recorder) => return recorder.iter().for_each(end),
+            Err(TryLockError::Poisoned(e)) => return e.get_ref().iter().for_each(end),
+            Err(TryLockError::WouldBlock) if since.elapsed() > LOCK_PATIENCE => return,
             Err(TryLockError::WouldBlock) => sys::sleep_ms(1),
         }
     }

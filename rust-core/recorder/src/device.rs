@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The processor that a device reports for the capture's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,8 @@ pub trait Device: Send + Sync {
     /// Converts the times of records that were just read from a core's ring into TSC values.
     fn translate(&self, _core: u32, _records: &mut [u8]) {}
     /// Called after each pass over a core's rings, a hundred to a thousand times a second.
-    /// `full`: trace was lost, or may be lost soon.
+    /// `full`: trace was lost, or may be lost soon. Also completes an interrupted
+    /// [`Device::disable_until`].
     fn keep_running(&self, _core: u32, _full: bool) {}
     /// The TSC before which each core's rings contain everything that the core recorded or will
     /// record.
@@ -95,6 +97,11 @@ pub trait Device: Send + Sync {
     fn resume(&self) {}
     /// Stops tracing. Async-signal-safe; may be called repeatedly.
     fn disable(&self);
+    /// As [`Device::disable`], but takes no more time from `deadline` on: the drain threads do the
+    /// rest.
+    fn disable_until(&self, _deadline: Instant) {
+        self.disable();
+    }
     /// Whether nothing more will be published after the last `disable` or `pause`.
     fn is_quiet(&self) -> bool;
     /// Why the device stopped working, if it did.

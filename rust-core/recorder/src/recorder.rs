@@ -18,6 +18,7 @@ use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
@@ -52,8 +53,8 @@ impl StopReason {
     }
 }
 
-/// How long a dying process waits for the recorder: below the 100 ms that it is promised, because
-/// each sleep may last longer than it should.
+/// How long a dying process waits for the recorder, in all of its calls together: below the 100 ms
+/// that it is promised, because each sleep may last longer than it should.
 const LAST_PATIENCE: Duration = Duration::from_millis(90);
 
 /// What a process under QEMU waits in addition.
@@ -69,6 +70,8 @@ pub struct Recorder {
     /// Threads that write dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
+    /// How long the dying process has waited, in nanoseconds.
+    dying: AtomicU64,
 }
 
 struct RecorderThreads {
@@ -173,6 +176,7 @@ impl Recorder {
             threads: Mutex::new(Some(RecorderThreads { drains, consumer, watch })),
             writers: Mutex::default(),
             end,
+            dying: AtomicU64::new(0),
         })
     }
 
@@ -377,11 +381,23 @@ impl Recorder {
         self.session.log.line(Level::Warning, text);
     }
 
-    /// Async-signal-safe: the VM has met a fatal error. Stops the device and does not wait. The
-    /// recorder's threads continue to drain while the process lives; the ring stays open.
+    /// Async-signal-safe: the VM has met a fatal error. Stops the device, in half of
+    /// `LAST_PATIENCE` as far as possible. The recorder's threads continue to drain while the
+    /// process lives; the ring stays open.
     pub fn crash_begins(&self) {
-        self.session.device.disable();
+        let since = Instant::now();
+        self.stop_device(since + self.patience() / 2);
+        self.dying.fetch_add(since.elapsed().as_nanos() as u64, Relaxed);
+    }
+
+    fn stop_device(&self, deadline: Instant) {
+        self.session.device.disable_until(deadline);
         self.session.stopping.store(true, Release);
+    }
+
+    /// What is left of `LAST_PATIENCE`.
+    fn patience(&self) -> Duration {
+        LAST_PATIENCE.saturating_sub(Duration::from_nanos(self.dying.load(Relaxed)))
     }
 
     /// Async-signal-safe: a thread got SIGBUS at `address`. Returns whether it may repeat its
@@ -391,15 +407,22 @@ impl Recorder {
     }
 
     /// Async-signal-safe: the process is about to end by a fatal error. Stops the device, gives
-    /// it and the drain threads at most `LAST_PATIENCE` (`EMULATED_PATIENCE` more for the windows
-    /// of a flight recorder with the emulated unit), and releases producers. The ring file stays.
+    /// it and the drain threads what is left of `LAST_PATIENCE` (`EMULATED_PATIENCE` more for the
+    /// windows of a flight recorder with the emulated unit), and releases producers. The ring file
+    /// stays.
     pub fn emergency(&self) {
+        self.emergency_since(Instant::now());
+    }
+
+    /// The same, for a process that has waited for the recorder since `since`.
+    pub(crate) fn emergency_since(&self, since: Instant) {
         let session = &self.session;
-        let deadline = Instant::now() + LAST_PATIENCE;
-        self.crash_begins();
+        let patience = self.patience();
+        let (half, deadline) = (since + patience / 2, since + patience);
+        self.stop_device(half);
         // Code that runs until the device stops is traced, and decoding it may need records
         // that other threads commit meanwhile. So the ring stays open until then.
-        give_time(deadline - LAST_PATIENCE / 2, || session.device.is_quiet());
+        give_time(half, || session.device.is_quiet());
         session.ring.mark_crashed();
         if session.device.keeps().is_some() {
             // The drain threads write the windows of a flight recorder, and continue while the VM
@@ -842,6 +865,7 @@ mod tests {
     use crate::pages::Pages;
     use crate::session::Replacement;
     use jportal_capture::{CaptureReader, CaptureWriter};
+    use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
     use jportal_units::Tsc;
 
     /// The round in which a wait is over, and why, if every `n`th round makes progress.
@@ -920,6 +944,33 @@ mod tests {
         release();
         assert!(matches!(exchange.join().unwrap(), Ok(Replacement::Never)));
         assert_eq!(recorder.session.horizon.load(Acquire), 0, "nothing was trimmed");
+    }
+
+    /// The unit never confirms that it has stopped. What the caller has waited for before counts.
+    #[test]
+    fn a_dying_process_does_not_wait_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let unit = dir.path().join("unit");
+        let rings = UnitConfig { cores: 1, data_bytes: 4096, aux_bytes: 4096, ..UnitConfig::default() };
+        EmulatedUnit::create(&unit, rings).unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::Emulated, ..RecordingConfig::default() };
+        let device = device::open_on(Arc::new(Linux), &config, Some(unit.into())).unwrap();
+        let recorder = Recorder::start_on(config, device).unwrap();
+        recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+        // The shortest time, because the scheduler may lengthen each.
+        let shortest = |spent: Duration| {
+            let times = (0..20).map(|_| {
+                let start = Instant::now();
+                recorder.emergency_since(start.checked_sub(spent).unwrap());
+                start.elapsed()
+            });
+            times.min().unwrap()
+        };
+        assert!(shortest(Duration::ZERO) >= LAST_PATIENCE / 2);
+        assert!(shortest(LAST_PATIENCE) < LAST_PATIENCE / 4);
+        recorder.dying.store(u64::MAX, Relaxed);
+        assert!(shortest(Duration::ZERO) < LAST_PATIENCE / 4);
     }
 
     #[test]

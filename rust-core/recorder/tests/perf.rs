@@ -633,6 +633,39 @@ fn a_stop_in_the_middle_of_an_enable_wins() {
     assert!((0..CORES).all(|core| !setting.kernel.is_on(core)));
 }
 
+/// With hundreds of threads there are many thousands of events.
+#[test]
+fn a_crash_does_not_wait_for_many_events() {
+    let threads: Vec<u32> = (100..300).collect();
+    let setting = Setting { attach: true, ..Setting::new(Rules::default()) };
+    setting.kernel.have_threads(&threads);
+    let recorder = setting.run().unwrap();
+    assert_eq!(setting.kernel.attached(0, true), (threads, true));
+    // All of them would take 3 seconds.
+    setting.kernel.disable_slowly(Duration::from_millis(2));
+    let start = Instant::now();
+    recorder.crash_begins();
+    recorder.emergency();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!((0..CORES).any(|core| setting.kernel.is_on(core)), "too fast: this test shows nothing");
+    setting.kernel.disable_slowly(Duration::ZERO);
+    wait_until(|| (0..CORES).all(|core| !setting.kernel.is_on(core)));
+}
+
+#[test]
+fn a_crash_disables_events_once() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.run().unwrap();
+    recorder.crash_begins();
+    wait_until(|| (0..CORES).all(|core| !setting.kernel.is_on(core)));
+    setting.kernel.forget_calls();
+    recorder.emergency();
+    let calls = setting.kernel.calls();
+    let disables = calls.iter().filter(|c| matches!(c, KernelCall::Disable(..))).count();
+    // A drain may be about to disable the events of the one core that it has just enabled.
+    assert!(disables <= 2, "{calls:?}");
+}
+
 #[test]
 fn a_unit_that_wrote_nothing_is_reported() {
     let setting = Setting::new(Rules::default());

@@ -51,7 +51,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often all events are enabled again, because the kernel may have turned some off without
 /// a record.
@@ -80,6 +80,8 @@ pub struct Perf {
     paused: AtomicBool,
     /// Every PT event has been disabled, and none is to be enabled before `enable` or `resume`.
     quiet: AtomicBool,
+    /// A deadline has interrupted `disable_until`.
+    unfinished: AtomicBool,
     rearmed: AtomicU64,
     restarted: AtomicU64,
     /// Number of threads that opened an event of their own, and of those that failed to.
@@ -139,6 +141,7 @@ impl Perf {
             enabled: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             quiet: AtomicBool::new(true),
+            unfinished: AtomicBool::new(false),
             rearmed: AtomicU64::new(0),
             restarted: AtomicU64::new(0),
             own: AtomicU64::new(0),
@@ -165,13 +168,36 @@ impl Perf {
         Ok(())
     }
 
+    /// Disables the events of the cores that are not off. Makes only system calls, so that it may
+    /// run in a signal handler.
+    fn disable_all(&self, deadline: Option<Instant>) {
+        self.enabled.store(false, SeqCst);
+        if self.cores().iter().all(|c| Self::disable_core(c, deadline)) {
+            self.quiet.store(true, SeqCst);
+        } else {
+            self.unfinished.store(true, SeqCst);
+        }
+    }
+
     /// Disables PT first, so that the sideband covers all of the trace. Errors are ignored: a
-    /// core that is gone cannot be disabled and need not be.
-    fn disable_all(&self) {
-        for c in self.cores() {
-            for event in c.pts().chain(c.sidebands()) {
-                let _ = event.control(Control::Disable);
+    /// core that is gone cannot be disabled and need not be. Returns whether the core is off.
+    fn disable_core(c: &CoreEvents, deadline: Option<Instant>) -> bool {
+        if c.off.load(SeqCst) {
+            return true;
+        }
+        for event in c.pts().chain(c.sidebands()) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
             }
+            let _ = event.control(Control::Disable);
+        }
+        c.off.store(true, SeqCst);
+        true
+    }
+
+    fn set_on(&self) {
+        for c in self.cores() {
+            c.off.store(false, SeqCst);
         }
     }
 
@@ -287,9 +313,15 @@ impl Device for Perf {
             Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), file)?,
             None => Vec::new(),
         };
+        self.set_on();
         self.quiet.store(false, SeqCst);
         self.enabled.store(true, SeqCst);
         self.enable_all().inspect_err(|_| self.disable())?;
+        if !self.enabled.load(SeqCst) {
+            // `disable` was called meanwhile.
+            self.set_on();
+            self.disable();
+        }
         Ok(filter)
     }
 
@@ -329,11 +361,13 @@ impl Device for Perf {
         }
     }
 
-    /// Makes only system calls, so that it may run in a signal handler.
     fn disable(&self) {
-        self.enabled.store(false, SeqCst);
-        self.disable_all();
-        self.quiet.store(true, SeqCst);
+        self.disable_all(None);
+    }
+
+    /// Looks at the clock between two events.
+    fn disable_until(&self, deadline: Instant) {
+        self.disable_all(Some(deadline));
     }
 
     /// A disable returns when no core runs the event any more and its last AUX record is
@@ -379,6 +413,13 @@ impl Device for Perf {
 
     fn keep_running(&self, core: u32, full: bool) {
         let Some(c) = self.core(core) else { return };
+        if self.unfinished.load(SeqCst) {
+            Self::disable_core(c, None);
+            if self.cores().iter().all(|c| c.off.load(SeqCst)) {
+                self.quiet.store(true, SeqCst);
+            }
+            return;
+        }
         let traces = || self.enabled.load(SeqCst) && !self.paused.load(SeqCst);
         let interval = REARM * (c.opened_for() / OFTEN + 1) as u32;
         if !traces() || !(full || c.is_due(interval)) {

@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Type of the PT PMU in [`SKYLAKE_PMU`].
 const PT: u32 = 8;
@@ -129,6 +130,8 @@ pub struct FakeKernel {
     rules: Rules,
     state: Mutex<KernelState>,
     before_enable: Mutex<Option<Meanwhile>>,
+    /// How long it takes to disable an event.
+    disable_takes: Mutex<Duration>,
 }
 
 fn refused(errno: i32) -> io::Error {
@@ -153,6 +156,7 @@ impl FakeKernel {
             rules,
             state: Mutex::new(KernelState { next: 100, ..KernelState::default() }),
             before_enable: Mutex::new(None),
+            disable_takes: Mutex::new(Duration::ZERO),
         }
     }
 
@@ -175,6 +179,11 @@ impl FakeKernel {
     /// Runs `what` when the next event is about to be enabled.
     pub fn before_enable(&self, what: impl FnOnce() + Send + 'static) {
         *self.before_enable.lock().unwrap() = Some(Box::new(what));
+    }
+
+    /// From now on, it takes `time` to disable an event.
+    pub fn disable_slowly(&self, time: Duration) {
+        *self.disable_takes.lock().unwrap() = time;
     }
 
     /// The calls so far, in order.
@@ -354,6 +363,10 @@ impl Kernel for FakeKernel {
         if request == Control::Enable {
             let meanwhile = self.before_enable.lock().unwrap().take();
             meanwhile.into_iter().for_each(|what| what());
+        }
+        if request == Control::Disable {
+            let time = *self.disable_takes.lock().unwrap();
+            std::thread::sleep(time);
         }
         let mut state = self.state();
         let Some((core, pt)) = state.events.get(&event).map(|e| (e.core, e.attr.type_ == PT)) else {

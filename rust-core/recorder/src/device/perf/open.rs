@@ -14,8 +14,8 @@ use jportal_perf_abi::ring::{CoreConsumer, CoreMemory, PerfTime};
 use jportal_perf_abi::sizes::RingSizes;
 use jportal_perf_abi::{PAGE_SIZE, Refusal};
 use std::io;
-use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -78,13 +78,15 @@ pub(super) struct CoreEvents {
     /// Events of threads that existed before the recording.
     attached: OnceLock<Vec<ThreadEvents>>,
     pub(super) span: Mutex<Span>,
+    /// Every event was disabled, and none is to be enabled again.
+    pub(super) off: AtomicBool,
     rearmed: Mutex<Instant>,
 }
 
 impl CoreEvents {
     fn new(core: u32, opener: ThreadEvents, span: Span) -> Self {
         let (span, rearmed) = (Mutex::new(span), Mutex::new(Instant::now()));
-        Self { core, opener, attached: OnceLock::new(), span, rearmed }
+        Self { core, opener, attached: OnceLock::new(), span, off: AtomicBool::new(true), rearmed }
     }
 
     /// The events of all threads. Async-signal-safe, as are [`Self::pts`] and
