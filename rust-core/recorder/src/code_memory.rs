@@ -16,12 +16,13 @@
 //! * Transparent huge pages need `shmem_enabled`.
 //!
 //! The file is sealed: other processes of the user can open it through `/proc/PID/fd` even where
-//! they may not write to the VM's memory, but they can neither write to it nor change its length
-//! (`sys::seal_code`).
+//! they may not write to the VM's memory, but they can neither write to it nor change its length.
+//! Linux before 5.1 cannot seal it against writing; there the code cache stays anonymous memory.
 
 use crate::error::Error;
 use crate::sys;
 use std::fs::File;
+use std::io;
 
 /// The name that `/proc/PID/maps` shows.
 const NAME: &std::ffi::CStr = c"jportal-code-cache";
@@ -55,10 +56,27 @@ pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
         let _ = unsafe { sys::reserve_at(address, len) };
         refused("mmap of a memfd for execution", e)
     })?;
-    sys::seal_code(file).map_err(|e| {
+    seal(file, sys::add_seals).inspect_err(|_| {
         // SAFETY: as above; nothing was stored in the mapping.
         let _ = unsafe { sys::reserve_at(address, len) };
-        refused("sealing of a memfd", e)
+    })
+}
+
+/// Protects a memfd whose whole memory is mapped as code: nobody can change its length, which would
+/// raise SIGBUS at the next instruction, and nobody can write to it except through mappings that
+/// exist. Returns the file, open for reading only.
+fn seal(file: File, add_seals: impl Fn(&File, i32) -> io::Result<()>) -> Result<File, Error> {
+    const LENGTH: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let sealed = add_seals(&file, LENGTH | libc::F_SEAL_FUTURE_WRITE).and_then(|()| sys::read_only(file));
+    sealed.map_err(|e| {
+        Error::CodeMemory(match e.raw_os_error() {
+            Some(libc::EINVAL) => {
+                "other processes of the user could change the code, because Linux before 5.1 \
+                 cannot seal a memfd against writing"
+                    .into()
+            }
+            _ => format!("sealing of a memfd: {e}"),
+        })
     })
 }
 
@@ -75,7 +93,7 @@ fn obstacle(bytes: u64, limit: Option<u64>, overcommit: &str) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use super::{back, obstacle};
+    use super::{NAME, back, obstacle, seal};
     use crate::error::Error;
     use crate::sys;
     use std::fs::File;
@@ -154,6 +172,23 @@ mod tests {
         assert_eq!(map, libc::MAP_FAILED);
         // SAFETY: as above.
         assert_eq!(unsafe { (at as *const u8).read() }, 0xc3);
+    }
+
+    /// Linux before 5.1 refuses the seal that it does not know.
+    #[test]
+    fn code_that_others_could_write_is_refused() {
+        let by_old_kernel = |file: &File, seals: i32| {
+            if seals & libc::F_SEAL_FUTURE_WRITE != 0 {
+                return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            sys::add_seals(file, seals)
+        };
+        let refused = seal(sys::memfd(NAME).unwrap(), by_old_kernel).unwrap_err().to_string();
+        assert!(refused.contains("Linux before 5.1"), "{refused}");
+        let refused = |_: &File, _| Err(std::io::Error::from_raw_os_error(libc::EPERM));
+        let refused = seal(sys::memfd(NAME).unwrap(), refused).unwrap_err().to_string();
+        assert!(refused.contains("sealing of a memfd: "), "{refused}");
+        seal(sys::memfd(NAME).unwrap(), sys::add_seals).unwrap();
     }
 
     #[test]

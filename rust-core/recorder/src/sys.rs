@@ -157,7 +157,7 @@ pub(crate) fn file_size_limit() -> Option<u64> {
 }
 
 /// An empty file that is in no file system and that no child process inherits, and that can be
-/// sealed ([`seal_code`]). It cannot be executed as a program, as `vm.memfd_noexec` requires;
+/// sealed ([`add_seals`]). It cannot be executed as a program, as `vm.memfd_noexec` requires;
 /// mapping it as code is still possible.
 pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     let mut made = -1;
@@ -177,24 +177,15 @@ pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(made) })
 }
 
-/// Protects a memfd whose whole memory is mapped as code: nobody can change its length, which would
-/// raise SIGBUS at the next instruction, and where the kernel can (since 5.1), nobody can write to
-/// it except through mappings that exist. Otherwise any process of the same user could, through
-/// `/proc/PID/fd`. Returns the file, open for reading only.
-pub(crate) fn seal_code(file: File) -> io::Result<File> {
-    let length = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    let mut sealed = Err(io::ErrorKind::Unsupported.into());
-    for seals in [length | libc::F_SEAL_FUTURE_WRITE, length] {
-        // SAFETY: no memory is involved; the descriptor is open while `file` lives.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } == 0 {
-            sealed = Ok(());
-            break;
-        }
-        sealed = Err(io::Error::last_os_error());
-    }
-    sealed?;
-    // For kernels without the seal on writing. Nobody but the user can open the file, and not for
-    // writing, unless the user changes the mode back.
+/// Adds `seals` to a memfd: either all of them or none.
+pub(crate) fn add_seals(file: &File, seals: libc::c_int) -> io::Result<()> {
+    // SAFETY: no memory is involved; the descriptor is open while `file` lives.
+    let added = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+    if added == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes the right to write from the mode of `file`, and returns it open for reading only.
+pub(crate) fn read_only(file: File) -> io::Result<File> {
     file.set_permissions(std::fs::Permissions::from_mode(0o400))?;
     // Without /proc, nobody can open it anew, nor can we.
     Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file))
