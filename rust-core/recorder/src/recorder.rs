@@ -275,7 +275,9 @@ impl Recorder {
             thread.thread().unpark();
             limit.join(thread);
         }
-        for writer in std::mem::take(&mut *lock(&self.writers)) {
+        // Not under the lock, which a thread that asks for a dump takes.
+        let writers = std::mem::take(&mut *lock(&self.writers));
+        for writer in writers {
             limit.join(writer);
         }
         self.session.ring.close();
@@ -971,6 +973,30 @@ mod tests {
         assert!(shortest(LAST_PATIENCE) < LAST_PATIENCE / 4);
         recorder.dying.store(u64::MAX, Relaxed);
         assert!(shortest(Duration::ZERO) < LAST_PATIENCE / 4);
+    }
+
+    #[test]
+    fn a_stop_that_waits_for_dumps_holds_up_no_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, ..RecordingConfig::default() };
+        let recorder = Recorder::start(config).unwrap();
+        let (write, written) = mpsc::channel::<()>();
+        lock(&recorder.writers).push(std::thread::spawn(move || {
+            let _ = written.recv();
+        }));
+        std::thread::scope(|scope| {
+            let stop = scope.spawn(|| recorder.stop(StopReason::Exit));
+            let start = Instant::now();
+            // The list is empty when the stop waits for the thread.
+            while !try_lock(&recorder.writers).is_some_and(|writers| writers.is_empty()) {
+                assert!(start.elapsed() < Duration::from_secs(20), "the list is locked");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!stop.is_finished());
+            drop(write);
+        });
+        assert!(recorder.is_stopped());
     }
 
     #[test]
