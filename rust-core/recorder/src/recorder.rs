@@ -672,6 +672,8 @@ impl WaitingWatch {
     }
 
     fn start(self, session: &Arc<Session>) -> JoinHandle<()> {
+        // Before a producer can fail: it leaves log and device to this thread.
+        session.watch_by(self.thread.thread());
         let _ = self.work.send(Arc::clone(session));
         self.thread
     }
@@ -866,7 +868,7 @@ mod tests {
     use crate::config::Source;
     use crate::pages::Pages;
     use crate::session::Replacement;
-    use jportal_capture::{CaptureReader, CaptureWriter};
+    use jportal_capture::{CaptureReader, CaptureWriter, Header};
     use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
     use jportal_units::Tsc;
 
@@ -973,6 +975,23 @@ mod tests {
         assert!(shortest(LAST_PATIENCE) < LAST_PATIENCE / 4);
         recorder.dying.store(u64::MAX, Relaxed);
         assert!(shortest(Duration::ZERO) < LAST_PATIENCE / 4);
+    }
+
+    /// A thread of the VM that fails neither logs nor stops the device.
+    #[test]
+    fn the_watching_thread_is_known_before_it_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, ..RecordingConfig::default() };
+        for _ in 0..20 {
+            let device = device::open(&config).unwrap();
+            let ring = Ring::anonymous(1 << 16, 1 << 16).unwrap();
+            let session = Arc::new(Session::new(&config, device, ring, Header::default()));
+            let watch = WaitingWatch::spawn().unwrap().start(&session);
+            assert!(session.is_watched());
+            session.end_watch();
+            watch.join().unwrap();
+        }
     }
 
     #[test]

@@ -398,9 +398,13 @@ impl Session {
         }
     }
 
+    /// Makes `thread` the watching thread. It may begin later.
+    pub(crate) fn watch_by(&self, thread: &Thread) {
+        let _ = self.watch.set(thread.clone());
+    }
+
     /// The body of the watching thread: waits for a failure, and stops device and drain.
     pub(crate) fn watch(&self) {
-        let _ = self.watch.set(std::thread::current());
         loop {
             // The order matters: a failure before the end is still reported.
             let over = self.over.load(Acquire);
@@ -412,6 +416,11 @@ impl Session {
             }
             std::thread::park();
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watch.get().is_some()
     }
 
     /// Lets the watching thread end.
