@@ -133,9 +133,9 @@ mod ffi {
         /// `path` and `reason` are NUL-terminated strings.
         unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32;
 
-        /// The same, without a wait: pauses the device, which takes time with the emulated unit
-        /// alone, and leaves a request for a thread of the recorder. Returns 0, or 10 if it is not
-        /// taken.
+        /// The same, without a wait: pauses the device, for which it takes at most 1 ms (with the
+        /// emulated unit two seconds), and leaves a request for a thread of the recorder. Returns
+        /// 0, or 10 if it is not taken.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.

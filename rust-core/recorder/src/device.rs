@@ -93,6 +93,11 @@ pub trait Device: Send + Sync {
     }
     /// Stops tracing for a moment; [`Device::is_quiet`] says when the device has stopped.
     fn pause(&self) {}
+    /// As [`Device::pause`], but takes no more time from `deadline` on if the rest can be left to a
+    /// later [`Device::pause`].
+    fn pause_until(&self, _deadline: Instant) {
+        self.pause();
+    }
     /// Continues after [`Device::pause`], unless the device was disabled meanwhile.
     fn resume(&self) {}
     /// Stops tracing. Async-signal-safe; may be called repeatedly.

@@ -5,9 +5,10 @@
 //! The VM reports a slow call in the middle of Java code, where a wait would hold up every
 //! safepoint. It reports an `OutOfMemoryError` with locks of the collector held
 //! (`ShenandoahHeapRegion::do_commit`), where it may not wait for a safepoint either. So the
-//! reporting thread only pauses the device, which keeps the trace up to here (and takes time with
-//! the emulated unit alone), and leaves a request. A thread of the recorder, which lives as long
-//! as the process, dumps.
+//! reporting thread only pauses the device, which keeps the trace up to here, and leaves a request.
+//! It disables events for a millisecond at most; that is enough unless hundreds of threads have
+//! events of their own. A thread of the recorder, which lives as long as the process, disables the
+//! others and dumps. Only for the emulated unit does the reporting thread wait.
 
 use crate::dump::SlowCall;
 use crate::error::Error;
@@ -19,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A dump to be made.
 #[derive(Clone)]
@@ -34,7 +35,10 @@ pub(crate) struct Request {
 /// Requests at one time. A slow call is only taken when there is no other.
 const LIMIT: usize = 2;
 
-/// The requests, the first of them under way. Held for a few instructions only.
+/// How long the reporting thread may take to pause the device.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The requests, the first of them under way. Held for a few instructions and [`PAUSE`] only.
 static WAITING: Mutex<VecDeque<Request>> = Mutex::new(VecDeque::new());
 /// [`WAITING`] has become longer or shorter.
 static CHANGED: Condvar = Condvar::new();
@@ -69,7 +73,7 @@ pub(crate) fn add(request: Request) -> bool {
         return false;
     }
     // Under the lock, so that the dump does not resume the device before this pause.
-    request.recorder.pause();
+    request.recorder.pause_until(Instant::now() + PAUSE);
     waiting.push_back(request);
     CHANGED.notify_all();
     true
@@ -112,13 +116,51 @@ mod tests {
     use crate::fake_kernel::{FakeKernel, Rules};
     use crate::log::Log;
     use crate::recorder::StopReason;
+    use jportal_capture::CaptureReader;
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::OwnedFd;
 
+    /// The requests belong to the process.
+    static ONE_TEST: Mutex<()> = Mutex::new(());
+
+    /// With hundreds of threads there are many thousands of events.
+    #[test]
+    fn a_request_does_not_wait_for_many_events() {
+        let _one = lock(&ONE_TEST);
+        let dir = tempfile::tempdir().unwrap();
+        let config = RecordingConfig {
+            path: dir.path().join("a.jportal"),
+            source: Source::Perf,
+            snapshot_bytes: 256 << 10,
+            attach: true,
+            ..RecordingConfig::default()
+        };
+        let kernel = Arc::new(FakeKernel::new(Rules::default(), &[]));
+        kernel.have_threads(&(100..300).collect::<Vec<_>>());
+        let device = device::open_on(kernel.clone(), &config, None).unwrap();
+        start().unwrap();
+        let recorder = Arc::new(Recorder::start_on(config, device).unwrap());
+        recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+        // All of them would take 1.6 seconds.
+        kernel.disable_slowly(Duration::from_millis(2));
+        let path = dir.path().join("dump");
+        let start = Instant::now();
+        let reason = "a test".into();
+        assert!(add(Request { recorder: Arc::clone(&recorder), path: path.clone(), reason, call: None }));
+        assert!(start.elapsed() < Duration::from_millis(800), "{:?}", start.elapsed());
+        assert!((0..4).any(|core| kernel.is_on(core)), "too fast: this test shows nothing");
+        kernel.disable_slowly(Duration::ZERO);
+        wait(Duration::from_secs(20));
+        assert!((0..4).all(|core| kernel.is_on(core)), "PT still pauses");
+        recorder.stop(StopReason::Exit);
+        assert!(CaptureReader::open(&path).unwrap().completeness().is_whole());
+    }
+
     /// The storage is a pipe that nobody reads. A dump holds its windows until it is written.
     #[test]
     fn dumps_that_are_not_written_are_few() {
+        let _one = lock(&ONE_TEST);
         let dir = tempfile::tempdir().unwrap();
         let log = Log::to_memory();
         let config = RecordingConfig {
@@ -164,7 +206,7 @@ mod tests {
         assert_eq!(missed(), 1, "{:?}", log.lines());
         // When the storage takes data again, the dumps end.
         pipe.read_to_end(&mut Vec::new()).unwrap();
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         while !recorder.takes_dumps() {
             assert!(start.elapsed() < Duration::from_secs(20), "the dumps do not end");
             std::thread::sleep(Duration::from_millis(1));

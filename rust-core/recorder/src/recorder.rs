@@ -351,12 +351,13 @@ impl Recorder {
         Ok(UnderWay { copied, written })
     }
 
-    /// Pauses the device until the next dump has been made. Waits for the emulated unit alone.
-    pub(crate) fn pause(&self) {
-        self.session.device.pause();
+    /// Pauses the device until the next dump has been made, as far as possible until `deadline`.
+    /// Waits longer for the emulated unit alone.
+    pub(crate) fn pause_until(&self, deadline: Instant) {
+        self.session.device.pause_until(deadline);
     }
 
-    /// Continues after [`Recorder::pause`] if no dump was made.
+    /// Continues after [`Recorder::pause_until`] if no dump was made.
     pub(crate) fn resume(&self) {
         // The lock is that of dumps, during which the device must not run.
         let _no_dump = lock(&self.session.collecting);

@@ -111,7 +111,8 @@ impl Device for Emulated {
     }
 
     /// Unlike a processor, the unit carries out a command some time later: a thread of QEMU polls.
-    /// So this waits. Otherwise a window might not contain the call for which it is kept.
+    /// So this waits, also for a thread that may not wait long ([`Device::pause_until`]). Otherwise
+    /// the program would continue to be traced, and overwrite the call for which a window is kept.
     fn pause(&self) {
         if self.enabled.load(Acquire) {
             let generation = self.unit.disable();

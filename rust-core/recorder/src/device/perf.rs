@@ -209,6 +209,18 @@ impl Perf {
         }
     }
 
+    /// Pauses PT alone: the sideband keeps recording which threads run.
+    fn pause_pt(&self, deadline: Option<Instant>) {
+        self.paused.store(true, SeqCst);
+        for event in self.cores().iter().flat_map(CoreEvents::pts) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return;
+            }
+            let _ = event.control(Control::Disable);
+        }
+        self.quiet.store(true, SeqCst);
+    }
+
     /// [`Device::filters_files_only`] before any event is open.
     pub(super) fn would_filter_files_only(&self) -> bool {
         let Some((pmu, _)) = &self.pt else { return false };
@@ -340,11 +352,13 @@ impl Device for Perf {
         self.keep
     }
 
-    /// Pauses PT alone: the sideband keeps recording which threads run.
     fn pause(&self) {
-        self.paused.store(true, SeqCst);
-        self.control_pt(Control::Disable);
-        self.quiet.store(true, SeqCst);
+        self.pause_pt(None);
+    }
+
+    /// Looks at the clock between two events.
+    fn pause_until(&self, deadline: Instant) {
+        self.pause_pt(Some(deadline));
     }
 
     fn resume(&self) {
