@@ -146,7 +146,7 @@ fn copy_metadata(session: &Session, path: &Path, mark: u64) -> Result<(CaptureWr
         match session.copy_at(path, mark) {
             Some(Ok(copy)) => return Ok(copy),
             Some(Err(source)) => return Err(Error::Capture { path: path.to_owned(), source }),
-            None if Instant::now() > deadline => {
+            None if session.is_broken() || Instant::now() > deadline => {
                 let reason =
                     session.failure().unwrap_or_else(|| "the metadata did not arrive in time".into());
                 return Err(Error::Dump(reason));

@@ -66,7 +66,7 @@ pub(crate) struct Session {
     writer: Turns<Option<CaptureWriter>>,
     /// Computes the checksums of large pieces before their turn.
     sealer: Sealer,
-    /// A write to the capture failed.
+    /// A write to the capture failed, or the capture has its end.
     broken: AtomicBool,
     written: Mutex<Written>,
     failure: Mutex<Option<Cow<'static, str>>>,
@@ -290,6 +290,11 @@ impl Session {
         Some(copy.and_then(|copy| copy.to(path, sys::user(), copied)))
     }
 
+    /// Whether the capture accepts nothing more, so that [`Session::copy_at`] will never copy it.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Relaxed)
+    }
+
     /// A handle on the present content of the capture, for the trimming. `None` while it ends
     /// inside a record, and when the capture accepts nothing more.
     pub(crate) fn present(&self) -> Option<Result<CaptureCopy, jportal_capture::Error>> {
@@ -481,6 +486,7 @@ impl Session {
         // The turn lasts until the end is written, so that `is_writing` is true meanwhile.
         let mut turn = self.writer.take(Cargo::Metadata);
         let Some(writer) = turn.take() else { return };
+        self.broken.store(true, Relaxed);
         let failure = self.failure();
         let (reason, text) = failure.as_deref().map_or((reason, text), |text| (EndReason::Failed, text));
         match writer.finish(reason, text, self.counters()) {
