@@ -145,7 +145,7 @@ impl Recorder {
         let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid, watch.tid]).collect();
         let rings = device.rings(&own)?;
         let (buffer_bytes, snapshot_bytes) = (config.buffer_bytes, config.snapshot_bytes);
-        let (session, consumer) = consumer.start(config, device, file)?;
+        let (session, consumer) = consumer.start(config, device.into(), file)?;
         let watch = watch.start(&session);
         let keep = session.device.keeps();
         if keep.is_none() && snapshot_bytes != 0 {
@@ -594,7 +594,7 @@ impl WaitingDrain {
     }
 }
 
-type Assignment = (RecordingConfig, Box<dyn Device>, Option<std::fs::File>);
+type Assignment = (RecordingConfig, Arc<dyn Device>, Option<std::fs::File>);
 
 /// The consumer thread before it receives its work. It creates ring and capture itself, so that
 /// every write of the recorder happens with signals blocked.
@@ -633,22 +633,26 @@ impl WaitingConsumer {
     }
 
     /// Gives the thread its work and waits until it has created ring and capture. When that takes
-    /// too long, the thread is left to itself, and discards what it has created.
+    /// too long, the device is closed, because it has many files, and the thread is left to itself;
+    /// it discards what it has created.
     fn start(
         self,
         config: RecordingConfig,
-        device: Box<dyn Device>,
+        device: Arc<dyn Device>,
         file: Option<std::fs::File>,
     ) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
         let (path, limit) = (config.path.clone(), config.limits.start);
-        let _ = self.work.send((config, device, file));
+        let _ = self.work.send((config, Arc::clone(&device), file));
         match self.answer.recv_timeout(limit) {
             Ok(Ok(session)) => Ok((session, self.thread)),
             Ok(Err(e)) => {
                 let _ = self.thread.join();
                 Err(e)
             }
-            Err(RecvTimeoutError::Timeout) => Err(Error::SlowStart { path, seconds: limit.as_secs() }),
+            Err(RecvTimeoutError::Timeout) => {
+                device.finish();
+                Err(Error::SlowStart { path, seconds: limit.as_secs() })
+            }
             Err(e) => Err(Error::Panic(e.to_string())),
         }
     }
@@ -784,7 +788,7 @@ impl<'a> EndLimit<'a> {
 /// Creates the ring before the capture, whose header names it.
 fn open_session(
     config: &RecordingConfig,
-    device: Box<dyn Device>,
+    device: Arc<dyn Device>,
     file: Option<std::fs::File>,
 ) -> Result<Arc<Session>, Error> {
     let ring = open_ring(config)?;
@@ -987,7 +991,7 @@ mod tests {
         for _ in 0..20 {
             let device = device::open(&config).unwrap();
             let ring = Ring::anonymous(1 << 16, 1 << 16).unwrap();
-            let session = Arc::new(Session::new(&config, device, ring, Header::default()));
+            let session = Arc::new(Session::new(&config, device.into(), ring, Header::default()));
             let watch = WaitingWatch::spawn().unwrap().start(&session);
             assert!(session.is_watched());
             session.end_watch();

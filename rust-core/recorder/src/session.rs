@@ -22,13 +22,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 pub(crate) struct Session {
     pub(crate) ring: Ring,
-    pub(crate) device: Box<dyn Device>,
+    pub(crate) device: Arc<dyn Device>,
     pub(crate) log: Log,
     pub(crate) path: PathBuf,
     pub(crate) header: Mutex<Header>,
@@ -114,7 +114,7 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl Session {
-    pub(crate) fn new(config: &RecordingConfig, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
+    pub(crate) fn new(config: &RecordingConfig, device: Arc<dyn Device>, ring: Ring, header: Header) -> Self {
         let source = device.config().source;
         let emulated = source == sources::EMULATED;
         let trims = device.keeps().is_some() || config.snapshot_bytes != 0 && source == sources::NONE;
@@ -160,7 +160,7 @@ impl Session {
         *self.writer.take(Cargo::Metadata) = Some(writer);
     }
 
-    /// Removes the files of a recording whose start was given up, and closes its device.
+    /// Removes the files of a recording whose start was given up.
     pub(crate) fn discard(&self) {
         self.ring.close_now();
         let writer = self.writer.take(Cargo::Metadata).take();
@@ -169,7 +169,6 @@ impl Session {
             let _ = std::fs::remove_file(&self.path);
         }
         self.ring.remove_file();
-        self.leave();
     }
 
     /// Whether a thread writes to the capture, or waits for the disk there.
@@ -548,7 +547,7 @@ mod tests {
         let late = || {
             let device = device::open(&config).unwrap();
             let ring = Ring::create(dir.path(), 1 << 16, 1 << 16).unwrap();
-            let session = Session::new(&config, device, ring, Header::default());
+            let session = Session::new(&config, device.into(), ring, Header::default());
             session.set_writer(CaptureWriter::create(&path).unwrap());
             session
         };
@@ -571,7 +570,7 @@ mod tests {
             RecordingConfig { path: path.clone(), source: Source::None, ..RecordingConfig::default() };
         let device = device::open(&config).unwrap();
         let ring = Ring::anonymous(1 << 16, 1 << 16).unwrap();
-        let session = Session::new(&config, device, ring, Header::default());
+        let session = Session::new(&config, device.into(), ring, Header::default());
         session.set_writer(CaptureWriter::create(&path).unwrap());
         assert!(session.write_header());
         let trace = vec![7; 9 << 20];
