@@ -13,12 +13,12 @@
 use crate::dump::SlowCall;
 use crate::error::Error;
 use crate::recorder::{Recorder, panic_text};
-use crate::session::lock;
+use crate::session::{lock, try_lock};
 use crate::sys;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,8 @@ const LIMIT: usize = 2;
 /// How long the reporting thread may take to pause the device.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The requests, the first of them under way. Held for a few instructions and [`PAUSE`] only.
+/// The requests, the first of them under way. Held for a few instructions and [`PAUSE`] only, or
+/// while the emulated unit stops.
 static WAITING: Mutex<VecDeque<Request>> = Mutex::new(VecDeque::new());
 /// [`WAITING`] has become longer or shorter.
 static CHANGED: Condvar = Condvar::new();
@@ -66,7 +67,10 @@ pub(crate) fn add(request: Request) -> bool {
     if STARTED.get().is_none() {
         return false;
     }
-    let mut waiting = lock(&WAITING);
+    let Some(mut waiting) = waiting_soon() else {
+        request.recorder.miss_dump();
+        return false;
+    };
     let limit = if request.call.is_some() { 1 } else { LIMIT };
     if waiting.len() >= limit || !request.recorder.takes_dumps() {
         request.recorder.miss_dump();
@@ -77,6 +81,17 @@ pub(crate) fn add(request: Request) -> bool {
     waiting.push_back(request);
     CHANGED.notify_all();
     true
+}
+
+/// The requests, unless another thread pauses the emulated unit, for which it waits with them.
+fn waiting_soon() -> Option<MutexGuard<'static, VecDeque<Request>>> {
+    let deadline = Instant::now() + 2 * PAUSE;
+    loop {
+        match try_lock(&WAITING) {
+            None if Instant::now() < deadline => std::thread::yield_now(),
+            waiting => return waiting,
+        }
+    }
 }
 
 /// Waits until the windows of every request are copied, at most for `limit`.
@@ -155,6 +170,26 @@ mod tests {
         assert!((0..4).all(|core| kernel.is_on(core)), "PT still pauses");
         recorder.stop(StopReason::Exit);
         assert!(CaptureReader::open(&path).unwrap().completeness().is_whole());
+    }
+
+    #[test]
+    fn a_request_does_not_wait_for_another() {
+        let _one = lock(&ONE_TEST);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jportal");
+        let config = RecordingConfig { path, source: Source::None, ..RecordingConfig::default() };
+        start().unwrap();
+        let recorder = Arc::new(Recorder::start(config).unwrap());
+        let path = dir.path().join("dump");
+        let request = Request { recorder: Arc::clone(&recorder), path, reason: "".into(), call: None };
+        let (answer, answered) = std::sync::mpsc::channel();
+        let pausing = lock(&WAITING);
+        std::thread::spawn(move || answer.send(add(request)).unwrap());
+        let taken = answered.recv_timeout(Duration::from_secs(20));
+        drop(pausing);
+        assert_eq!(taken, Ok(false), "it waits");
+        assert!(recorder.status().contains("dumps missed: 1\n"), "{}", recorder.status());
+        recorder.stop(StopReason::Exit);
     }
 
     /// The storage is a pipe that nobody reads. A dump holds its windows until it is written.
