@@ -90,10 +90,10 @@ class JPortalHooks : AllStatic {
   // truncated the recorder's ring, and other memory has taken its place. Async-signal-safe.
   static bool on_bus_error(void* address)         { return JPortal && bus_error(address); }
   // The VM has met a fatal error, and the error handler has saved what it knows of it. Ends the
-  // trace and does not wait. Async-signal-safe.
+  // trace, for which it takes at most 45 ms. Async-signal-safe.
   static void on_vm_error()                       { if (JPortal) vm_error(); }
-  // The report of a fatal error is written, or there will be none. Waits at most 100 ms for the
-  // threads of the recorder. Async-signal-safe.
+  // The report of a fatal error is written, or there will be none. Waits for the threads of the
+  // recorder; with on_vm_error(), at most 100 ms. Async-signal-safe.
   static void on_vm_error_reported()              { if (JPortal) vm_error_reported(); }
 
   // --- Code. Unless said otherwise, called when the code is complete and before it can run.

@@ -73,8 +73,9 @@ class JPortalBridge {
   // on success.
   static int32_t dump(const char* path, const char* reason);
   // Same, but only hands the request to a thread of the recorder, which dumps and logs the outcome.
-  // Does not wait, and may be called in any thread state. Returns 0 if the request was taken; it
-  // is not while earlier dumps begin.
+  // May be called in any thread state. Disables events for at most 1 ms; with the emulated unit it
+  // waits until that has stopped, at most two seconds. Returns 0 if the request was taken; it is not
+  // while earlier dumps begin, or two are not written yet.
   static int32_t request_dump(const char* path, const char* reason);
   // Same, because a call was slow: the OS thread, the Method*, and the TSC at the beginning and at
   // the end of the call.
@@ -86,11 +87,13 @@ class JPortalBridge {
   static size_t status(char* buffer, size_t size);
   // A thread got SIGBUS at 'address'. Returns whether it may repeat its access. Async-signal-safe.
   static bool bus_error(void* address);
-  // The VM has met a fatal error. Stops the trace and does not wait. Async-signal-safe.
+  // The VM has met a fatal error. Stops the trace, for which it takes at most 45 ms.
+  // Async-signal-safe.
   static void crash_begins();
   // The process is about to end by a fatal error. Does the same if it was not done, waits until the
-  // trace has ended and is saved, at most 100 ms, and closes the ring. The ring stays, so that its
-  // records can be recovered. Async-signal-safe.
+  // trace has ended and is saved, and closes the ring. Both take at most 100 ms together; with the
+  // emulated unit and a flight recorder, two seconds more. The ring stays, so that its records can
+  // be recovered. Async-signal-safe.
   static void emergency();
 };
 
