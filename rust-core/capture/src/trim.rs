@@ -12,7 +12,14 @@
 //! debug info, even if they were unloaded before the code was freed. A method needs its class, and
 //! a class its super types.
 //!
-//! **Patches.** Of several patches of the same bytes before the horizon, the last one is kept.
+//! **Repetitions.** Of several records of one kind before the horizon that say the same of one
+//! thing, only the last one is kept: of patches of the same bytes, of names of a thread, and of a
+//! thread's visits to the VM for the same call (`Resolution`). A decoder needs such a visit if it
+//! is under way at the horizon. It may last long, because it may run a class initialiser whose code
+//! makes visits for other calls. Nothing says when a visit ends, but the next one for the same call
+//! shows that the earlier one is over, or that it is around the later one, which is found first.
+//! Decoders count the visits of a thread from the horizon on, so they need no number of the
+//! earlier ones.
 //!
 //! The order and the times of the records that are kept do not change. So at any time after the
 //! horizon, they describe the same VM.
@@ -86,6 +93,17 @@ enum Name {
     NMethod(u64),
 }
 
+/// What a record before the horizon says, if the next such record takes its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Fact {
+    /// The bytes at an address: with their number.
+    Bytes(u64, usize),
+    /// The name of a thread: OS thread id.
+    NameOf(u32),
+    /// A thread had a call resolved that returns to an address.
+    Visit(u32, u64),
+}
+
 type HashMap<K, V, A> = hashbrown::HashMap<K, V, RandomState, A>;
 
 /// The things that the records passed so far describe. The tables have megabytes for a capture of a
@@ -102,8 +120,8 @@ pub(crate) struct Trim<A: Allocator + Clone> {
     named: HashMap<Name, Id, A>,
     /// By address: end and thing of the code that is there.
     code: BTreeMap<u64, (u64, Id)>,
-    /// By address and length: the last patch before the horizon, an index of `records`.
-    patches: HashMap<(u64, usize), usize, A>,
+    /// The last record before the horizon that says it, an index of `records`.
+    facts: HashMap<Fact, u32, A>,
 }
 
 /// The records to keep.
@@ -140,6 +158,15 @@ fn put<K: Eq + Hash, V, A: Allocator>(
     Ok(map.insert(key, value))
 }
 
+fn fact_of(record: &Record) -> Option<Fact> {
+    match record {
+        Record::CodePatched(r) => Some(Fact::Bytes(r.address, r.code.0.len())),
+        Record::ThreadRenamed(r) => Some(Fact::NameOf(r.tid)),
+        Record::Resolution(r) => Some(Fact::Visit(r.tid, r.return_address)),
+        _ => None,
+    }
+}
+
 impl<A: Allocator + Clone> Trim<A> {
     /// For a trace that shows nothing before `horizon`.
     pub(crate) fn new(horizon: Tsc, memory: A) -> Self {
@@ -150,7 +177,7 @@ impl<A: Allocator + Clone> Trim<A> {
             records: Vec::new_in(memory.clone()),
             named: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
             code: BTreeMap::new(),
-            patches: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
+            facts: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
             memory,
         }
     }
@@ -161,6 +188,15 @@ impl<A: Allocator + Clone> Trim<A> {
     /// [`Error::Memory`].
     pub(crate) fn pass(&mut self, stamped: &Stamped) -> Result<(), Error> {
         let needed = self.things_of(stamped.tsc, &stamped.record)?;
+        if stamped.tsc < self.horizon
+            && let Some(fact) = fact_of(&stamped.record)
+        {
+            let record = self.records.len() as u32;
+            let earlier = put(&mut self.facts, fact, record)?;
+            if let Some(things) = earlier.and_then(|n| self.records.get_mut(n as usize)) {
+                *things = [NEVER, NEVER];
+            }
+        }
         push(&mut self.records, needed)
     }
 
@@ -197,7 +233,7 @@ impl<A: Allocator + Clone> Trim<A> {
                 None => ALWAYS,
             },
             Record::NMethodStateChanged(r) => self.last(Name::NMethod(r.nmethod)).unwrap_or(ALWAYS),
-            Record::CodePatched(r) => self.patched(tsc, r.address, r.code.0.len())?,
+            Record::CodePatched(r) => self.code_at(r.address).unwrap_or(ALWAYS),
             Record::CodeFreed(r) => self.freed(tsc, r.start, r.size),
             Record::Resolution(r) => {
                 let code = self.code_at(r.return_address.wrapping_sub(1)).unwrap_or(ALWAYS);
@@ -322,17 +358,6 @@ impl<A: Allocator + Clone> Trim<A> {
     fn code_at(&self, address: u64) -> Option<Id> {
         let (_, &(end, id)) = self.code.range(..=address).next_back()?;
         (address < end).then_some(id)
-    }
-
-    fn patched(&mut self, tsc: u64, address: u64, len: usize) -> Result<Id, Error> {
-        if tsc < self.horizon {
-            let record = self.records.len();
-            let earlier = put(&mut self.patches, (address, len), record)?;
-            if let Some(things) = earlier.and_then(|n| self.records.get_mut(n)) {
-                *things = [NEVER, NEVER];
-            }
-        }
-        Ok(self.code_at(address).unwrap_or(ALWAYS))
     }
 
     /// Which of the records to keep.

@@ -60,6 +60,16 @@ fn blob(start: u64, bytes: usize) -> Record {
     Record::BlobDefined(BlobDefined { start, code: vec![1; bytes][..].into(), ..BlobDefined::default() })
 }
 
+fn started(tid: u32) -> Record {
+    Record::ThreadStarted(ThreadStarted { tid, ..ThreadStarted::default() })
+}
+fn renamed(tid: u32) -> Record {
+    Record::ThreadRenamed(ThreadRenamed { tid, ..ThreadRenamed::default() })
+}
+fn resolution(tid: u32, return_address: u64) -> Record {
+    Record::Resolution(Resolution { tid, return_address })
+}
+
 #[test]
 fn a_class_that_was_unloaded_before_the_horizon_goes_with_its_methods() {
     let records = [
@@ -115,7 +125,6 @@ fn code_keeps_the_methods_of_its_debug_info_and_markers() {
 #[test]
 fn code_goes_with_all_that_happened_to_it() {
     let change = |at: u64| Record::NMethodStateChanged(NMethodStateChanged { nmethod: at - 8, state: 1 });
-    let resolution = |at| Record::Resolution(Resolution { tid: 7, return_address: at });
     let records = [
         (1, nmethod(0x1000, 0, 0)),
         (2, nmethod(0x2000, 0, 0)),
@@ -123,13 +132,13 @@ fn code_goes_with_all_that_happened_to_it() {
         (4, patch(0x2004, &[1])),
         (5, change(0x1000)),
         (6, change(0x2000)),
-        (7, resolution(0x1010)),
-        (8, resolution(0x2010)),
+        (7, resolution(7, 0x1010)),
+        (8, resolution(7, 0x2010)),
         (9, freed(0x1000, 16)),
         (10, patch(0x1004, &[2])),
         // The next code at the same place.
         (11, nmethod(0x1000, 0, 0)),
-        (12, resolution(0x1010)),
+        (12, resolution(7, 0x1010)),
         // Installed over code that nothing freed.
         (13, blob(0x2008, 8)),
         (14, blob(0x3000, 8)),
@@ -157,15 +166,13 @@ fn of_patches_of_the_same_bytes_the_last_one_before_the_horizon_is_kept() {
 
 #[test]
 fn threads_and_what_nobody_described() {
-    let started = |tid| Record::ThreadStarted(ThreadStarted { tid, ..ThreadStarted::default() });
-    let renamed = |tid| Record::ThreadRenamed(ThreadRenamed { tid, ..ThreadRenamed::default() });
     let exited = |tid| Record::ThreadExited(ThreadExited { tid, ..ThreadExited::default() });
     let records = [
         (1, started(7)),
         (2, started(8)),
         (3, exited(7)),
         (4, renamed(7)),
-        (5, Record::Resolution(Resolution { tid: 7, return_address: 0x10 })),
+        (5, resolution(7, 0x10)),
         (6, started(7)),
         (7, exited(9)),
         (8, unloaded(0x10)),
@@ -175,6 +182,51 @@ fn threads_and_what_nobody_described() {
         (101, unloaded(0x10)),
     ];
     assert_eq!(kept(&records), [1, 5, 9, 10, 11]);
+}
+
+#[test]
+fn of_the_names_of_a_thread_the_last_one_before_the_horizon_is_kept() {
+    let records = [
+        (1, started(7)),
+        (2, started(8)),
+        (3, renamed(7)),
+        (4, renamed(8)),
+        (5, renamed(7)),
+        // Nobody described this one.
+        (6, renamed(9)),
+        (7, renamed(9)),
+        (100, renamed(7)),
+        (101, renamed(7)),
+    ];
+    assert_eq!(kept(&records), [0, 1, 3, 4, 6, 7, 8]);
+}
+
+/// The visit that is under way at the horizon may be any of a thread's last visits for a call: each
+/// may run a class initialiser, in which the thread makes the next one. Earlier ones are over.
+#[test]
+fn of_the_visits_for_a_call_the_last_one_before_the_horizon_is_kept() {
+    let records = [
+        (1, blob(0x1000, 64)),
+        (2, started(7)),
+        (3, started(8)),
+        (4, resolution(7, 0x1010)),
+        (5, resolution(8, 0x1010)),
+        (6, resolution(7, 0x1010)),
+        (7, resolution(7, 0x1020)),
+        (100, resolution(7, 0x1010)),
+        (101, resolution(7, 0x1010)),
+    ];
+    assert_eq!(kept(&records), [0, 1, 2, 4, 5, 6, 7, 8]);
+}
+
+/// A server may name its threads after each request, and execute a call whose callee changes each
+/// time.
+#[test]
+fn what_a_living_thread_does_again_and_again_is_bounded() {
+    let first = [(1, blob(0x1000, 64)), (2, started(7))];
+    let again = (0..100_000).flat_map(|n| [(3, renamed(7)), (3, resolution(7, 0x1008 + 8 * (n % 5)))]);
+    let records: Vec<_> = first.into_iter().chain(again).collect();
+    assert_eq!(kept(&records).len(), 2 + 1 + 5);
 }
 
 #[test]
