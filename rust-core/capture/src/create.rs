@@ -21,8 +21,8 @@ use crate::ring_file;
 pub enum Earlier {
     /// Keep it as `NAME.old`, in place of the one that has that name.
     Rename,
-    /// Leave it, and number the new one: `NAME`, which ends in a number, becomes the next free one.
-    /// A name without a number is refused.
+    /// Leave it, whatever it is, and number the new one: `NAME`, which ends in a number, becomes
+    /// the next free one. A name without a number is refused.
     Number,
 }
 
@@ -39,6 +39,13 @@ pub fn create(path: &Path, earlier: Earlier, uid: u32) -> Result<(File, PathBuf)
     if let Some(file) = create_new(path)? {
         return Ok((file, path.to_owned()));
     }
+    if earlier == Earlier::Number {
+        for path in numbered(path).into_iter().flatten() {
+            if let Some(file) = create_new(&path)? {
+                return Ok((file, path));
+            }
+        }
+    }
     let what = match kind_of(path, uid)? {
         None => return create_once_more(path),
         Some(Occupant::Capture) if ring_file::is_live(path)? => {
@@ -52,15 +59,7 @@ pub fn create(path: &Path, earlier: Earlier, uid: u32) -> Result<(File, PathBuf)
             keep_old(path, uid)?;
             create_once_more(path)
         }
-        Earlier::Number => {
-            let names = numbered(path).ok_or(Error::Foreign { path: path.to_owned(), what })?;
-            for path in names {
-                if let Some(file) = create_new(&path)? {
-                    return Ok((file, path));
-                }
-            }
-            Err(Error::Foreign { path: path.to_owned(), what })
-        }
+        Earlier::Number => Err(Error::Foreign { path: path.to_owned(), what }),
     }
 }
 
@@ -82,9 +81,16 @@ fn create_new(path: &Path) -> Result<Option<File>, Error> {
         Err(source) => return Err(Error::Open { path: path.to_owned(), source }),
     };
     // The file-creation mask may have taken rights away.
-    let mode = file.set_permissions(Permissions::from_mode(0o600));
-    mode.map_err(|source| Error::Open { path: path.to_owned(), source })?;
+    or_remove(path, file.set_permissions(Permissions::from_mode(0o600)))?;
     Ok(Some(file))
+}
+
+/// If something was refused that the new file at `path` needs, nothing stays of it.
+fn or_remove(path: &Path, done: io::Result<()>) -> Result<(), Error> {
+    done.map_err(|source| {
+        let _ = std::fs::remove_file(path);
+        Error::Open { path: path.to_owned(), source }
+    })
 }
 
 /// The name has just become free.
@@ -154,4 +160,20 @@ fn keep_old(path: &Path, uid: u32) -> Result<(), Error> {
         Some(Occupant::Other(what)) => return Err(Error::Foreign { path: old, what }),
     }
     std::fs::rename(path, &old).map_err(|source| Error::Open { path: old, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_made_private_does_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        create_new(&path).unwrap().unwrap();
+        or_remove(&path, Ok(())).unwrap();
+        assert!(path.exists());
+        let error = or_remove(&path, Err(ErrorKind::PermissionDenied.into())).unwrap_err();
+        assert!(error.to_string().contains("cannot open") && !path.exists(), "{error}");
+    }
 }

@@ -199,7 +199,13 @@ fn is_in_a_folder(path: &Path) -> bool {
 /// Those of [`recover`] for a ring file that cannot be used.
 pub fn is_live(capture: &Path) -> Result<bool, Error> {
     let Some((ring, _)) = open_ring(capture)? else { return Ok(false) };
-    Ok(matches!(ring.try_lock(), Err(TryLockError::WouldBlock)))
+    Ok(is_held(&ring))
+}
+
+/// Whether somebody holds the exclusive lock on the file. Others who ask at the same time do not
+/// count.
+fn is_held(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// Removes the oldest ring files in the private folder `folder` that dead VMs left, all but
@@ -216,7 +222,7 @@ pub fn remove_oldest(folder: &Path, keep: usize) {
         // A file without the magic may be about to be locked by its VM.
         let mut magic = [0; MAGIC.len()];
         let is_ring = meta.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == MAGIC;
-        (is_ring && file.try_lock().is_ok()).then_some((meta.modified().ok()?, path))
+        (is_ring && file.try_lock_shared().is_ok()).then_some((meta.modified().ok()?, path))
     });
     let mut dead: Vec<_> = dead.collect();
     dead.sort();

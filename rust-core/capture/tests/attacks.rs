@@ -115,12 +115,24 @@ fn a_dump_replaces_nothing() {
     let folder = Folder::new();
     let dump = |name: &str| CaptureWriter::create_safely(&folder.file(name), Earlier::Number, folder.user());
     assert_eq!(dump("a.dump1").unwrap().1, folder.file("a.dump1"));
+    // Nobody can keep the VM from dumping by what stands under the next names.
     pipe(&folder.file("a.dump2"));
-    assert_eq!(dump("a.dump1").unwrap().1, folder.file("a.dump3"));
+    symlink(folder.file("victim"), folder.file("a.dump3")).unwrap();
+    fs::write(folder.file("a.dump4"), "precious").unwrap();
+    fs::create_dir(folder.file("a.dump5")).unwrap();
+    for name in ["a.dump1", "a.dump2", "a.dump3", "a.dump4", "a.dump5"] {
+        let (writer, path) = dump(name).unwrap();
+        assert_eq!(path, folder.file("a.dump6"), "{name}");
+        drop(writer);
+        fs::remove_file(path).unwrap();
+    }
+    assert!(!folder.file("victim").exists());
+    assert_eq!(fs::read_to_string(folder.file("a.dump4")).unwrap(), "precious");
+    // A name without a number.
     common::write(&folder.file("a"));
-    assert!(matches!(dump("a"), Err(Error::Foreign { .. })));
-    symlink(folder.file("victim"), folder.file("a.dump9")).unwrap();
-    assert!(matches!(dump("a.dump9"), Err(Error::Foreign { .. })));
+    assert!(dump("a").unwrap_err().to_string().contains("it is an earlier capture"));
+    symlink(folder.file("victim"), folder.file("b")).unwrap();
+    assert!(dump("b").unwrap_err().to_string().contains("symbolic link"));
     assert!(!folder.file("victim").exists());
 }
 
@@ -183,6 +195,25 @@ fn a_capture_names_its_ring() {
     let reader = CaptureReader::open(&folder.file("b")).unwrap();
     assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Recovered);
     assert_eq!(common::read_all(&reader), (common::records(), 0));
+}
+
+/// Two processes that ask at the same time whether a VM lives do not take each other for it.
+#[test]
+fn who_asks_for_a_vm_is_none() {
+    let folder = Folder::new();
+    // A capture that names no ring has one beside it.
+    common::write(&folder.file("a"));
+    let beside = path_of(&folder.file("a"));
+    killed(&folder, "b", &beside);
+    let private = folder.file("private");
+    fs::create_dir(&private).unwrap();
+    let ring = private.join(format!("{}1", ring_file::PREFIX));
+    fs::copy(&beside, &ring).unwrap();
+    let asks = [&beside, &ring].map(|path| fs::File::open(path).unwrap());
+    asks.iter().for_each(|file| file.try_lock_shared().unwrap());
+    assert!(!is_live(&folder.file("a")).unwrap());
+    ring_file::remove_oldest(&private, 0);
+    assert!(!ring.exists());
 }
 
 #[test]
