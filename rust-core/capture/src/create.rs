@@ -5,7 +5,7 @@
 //! The name is predictable and the VM may run as root, so nothing that is there already is
 //! opened for writing, followed or truncated: a file is always a new one (`O_EXCL`, which follows
 //! no link either). An earlier capture of the same user is renamed; anything else under the name
-//! is an error.
+//! is an error. A capture to which somebody writes ([`held`]) is none of the earlier ones.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use crate::chunk::MAGIC;
 use crate::error::Error;
-use crate::ring_file;
+use crate::names::{identity, identity_at, rename_to_free};
+use crate::{held, ring_file};
 
 /// What to do if there is an earlier capture under the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,39 +29,41 @@ pub enum Earlier {
 
 /// How many numbers are tried.
 const NUMBERS: u64 = 1000;
+/// How often the name is tried, if others change what has it at the same time.
+const ATTEMPTS: u32 = 10;
 
 /// Creates a file for a capture of the user `uid`, at `path` or, with [`Earlier::Number`], beside
-/// it. Returns it with its path. It is open for reading and writing and has mode 0600.
+/// it. Returns it with its path. It is open for reading and writing, has mode 0600, and is locked
+/// ([`held`]).
 ///
 /// # Errors
 /// [`Error::Open`], [`Error::Foreign`] if something else has the name, [`Error::Live`] if a running
 /// VM writes to the earlier capture.
 pub fn create(path: &Path, earlier: Earlier, uid: u32) -> Result<(File, PathBuf), Error> {
-    if let Some(file) = create_new(path)? {
-        return Ok((file, path.to_owned()));
-    }
-    if earlier == Earlier::Number {
-        for path in numbered(path).into_iter().flatten() {
-            if let Some(file) = create_new(&path)? {
-                return Ok((file, path));
+    for _ in 0..ATTEMPTS {
+        if let Some(file) = create_new(path)? {
+            return Ok((file, path.to_owned()));
+        }
+        if earlier == Earlier::Number {
+            for path in numbered(path).into_iter().flatten() {
+                if let Some(file) = create_new(&path)? {
+                    return Ok((file, path));
+                }
+            }
+        }
+        match (kind_of(path, uid)?, earlier) {
+            (None, _) => {}
+            (Some(Occupant::Other(what)), _) => return Err(Error::Foreign { path: path.to_owned(), what }),
+            (Some(Occupant::Capture), Earlier::Rename) => keep_old(path, uid)?,
+            (Some(Occupant::Capture), Earlier::Number) if ring_file::is_live(path)? => {
+                return Err(Error::Live { path: path.to_owned() });
+            }
+            (Some(Occupant::Capture), Earlier::Number) => {
+                return Err(Error::Foreign { path: path.to_owned(), what: "it is an earlier capture" });
             }
         }
     }
-    let what = match kind_of(path, uid)? {
-        None => return create_once_more(path),
-        Some(Occupant::Capture) if ring_file::is_live(path)? => {
-            return Err(Error::Live { path: path.to_owned() });
-        }
-        Some(Occupant::Capture) => "it is an earlier capture",
-        Some(Occupant::Other(what)) => return Err(Error::Foreign { path: path.to_owned(), what }),
-    };
-    match earlier {
-        Earlier::Rename => {
-            keep_old(path, uid)?;
-            create_once_more(path)
-        }
-        Earlier::Number => Err(Error::Foreign { path: path.to_owned(), what }),
-    }
+    Err(Error::Foreign { path: path.to_owned(), what: "somebody creates it at the same time" })
 }
 
 /// The names with the next numbers.
@@ -80,6 +83,8 @@ fn create_new(path: &Path) -> Result<Option<File>, Error> {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(None),
         Err(source) => return Err(Error::Open { path: path.to_owned(), source }),
     };
+    // Whoever finds a capture there finds the lock, too. The file is new: nobody else holds one.
+    held::take(&file);
     // The file-creation mask may have taken rights away.
     or_remove(path, file.set_permissions(Permissions::from_mode(0o600)))?;
     Ok(Some(file))
@@ -91,12 +96,6 @@ fn or_remove(path: &Path, done: io::Result<()>) -> Result<(), Error> {
         let _ = std::fs::remove_file(path);
         Error::Open { path: path.to_owned(), source }
     })
-}
-
-/// The name has just become free.
-fn create_once_more(path: &Path) -> Result<(File, PathBuf), Error> {
-    let foreign = || Error::Foreign { path: path.to_owned(), what: "somebody creates it at the same time" };
-    Ok((create_new(path)?.ok_or_else(foreign)?, path.to_owned()))
 }
 
 enum Occupant {
@@ -132,16 +131,20 @@ fn kind_of(path: &Path, uid: u32) -> Result<Option<Occupant>, Error> {
     Ok(Some(Occupant::Other(what)))
 }
 
-/// Whether the regular file at `path` begins as a capture does. If it has been replaced
-/// meanwhile, the answer is no.
+/// Whether the regular file at `path` begins as a capture does, or is empty and will, because
+/// somebody has just created it. If it has been replaced meanwhile, the answer is no.
 fn is_capture(path: &Path) -> io::Result<bool> {
     let file = match open_without_waiting(path) {
         Ok(file) => file,
         Err(e) if e.raw_os_error() == Some(libc::ELOOP) => return Ok(false),
         Err(e) => return Err(e),
     };
+    let meta = file.metadata()?;
+    if meta.is_file() && meta.len() == 0 {
+        return Ok(held::is_held(&file));
+    }
     let mut magic = [0; MAGIC.len()];
-    Ok(file.metadata()?.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == MAGIC)
+    Ok(meta.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == MAGIC)
 }
 
 /// Opens a file for reading, without following a link and without waiting for the other end of a
@@ -150,16 +153,39 @@ pub(crate) fn open_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// Renames the capture at `path` to `NAME.old`, and replaces only a capture there.
+/// The same, but follows links: a user may name a capture by one.
+pub(crate) fn open_to_look(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
+/// Renames the earlier capture at `path` to `NAME.old`, and replaces only a capture there that
+/// nobody writes to. If others change either name meanwhile, it may return without having done
+/// anything.
 fn keep_old(path: &Path, uid: u32) -> Result<(), Error> {
+    let live = |path: &Path| Error::Live { path: path.to_owned() };
+    let open = |source| Error::Open { path: path.to_owned(), source };
+    let file = match open_without_waiting(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(open(e)),
+    };
+    // Held to the end: of several VMs that begin at once, one renames the capture.
+    if !held::take(&file) || ring_file::has_live_ring(path)? {
+        return Err(live(path));
+    }
+    if identity_at(path) != Some(identity(&file.metadata().map_err(open)?)) {
+        return Ok(());
+    }
     let mut old = path.as_os_str().to_owned();
     old.push(".old");
     let old = PathBuf::from(old);
-    match kind_of(&old, uid)? {
-        None | Some(Occupant::Capture) => {}
+    let renamed = match kind_of(&old, uid)? {
+        None => rename_to_free(path, &old).map(|_| ()),
+        Some(Occupant::Capture) if ring_file::is_live(&old)? => return Err(live(&old)),
+        Some(Occupant::Capture) => std::fs::rename(path, &old),
         Some(Occupant::Other(what)) => return Err(Error::Foreign { path: old, what }),
-    }
-    std::fs::rename(path, &old).map_err(|source| Error::Open { path: old, source })
+    };
+    renamed.map_err(|source| Error::Open { path: old, source })
 }
 
 #[cfg(test)]

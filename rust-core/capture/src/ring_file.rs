@@ -48,16 +48,17 @@
 //! rest may be a hole. The VM holds an exclusive `flock` on the file while it lives.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::chunk::{Counter, EndReason};
-use crate::create::open_without_waiting;
+use crate::create::{open_to_look, open_without_waiting};
 use crate::error::Error;
+use crate::held;
 use crate::reader;
 use crate::writer::CaptureWriter;
 use jportal_units::Tsc;
@@ -157,9 +158,7 @@ fn open_ring(capture: &Path) -> Result<Option<(File, PathBuf)>, Error> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::Open { path: path.to_owned(), source }),
     };
-    // A user may name the capture by a link.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(capture);
-    let Some(file) = found(opened, capture)? else { return Ok(None) };
+    let Some(file) = found(open_to_look(capture), capture)? else { return Ok(None) };
     let open = |source| Error::Open { path: capture.to_owned(), source };
     let meta = file.metadata().map_err(open)?;
     if !meta.is_file() {
@@ -193,19 +192,18 @@ fn is_in_a_folder(path: &Path) -> bool {
     })
 }
 
-/// Whether a running VM writes to the capture.
+/// Whether a running VM writes to the capture: it holds the lock on the capture or on its ring.
 ///
 /// # Errors
 /// Those of [`recover`] for a ring file that cannot be used.
 pub fn is_live(capture: &Path) -> Result<bool, Error> {
-    let Some((ring, _)) = open_ring(capture)? else { return Ok(false) };
-    Ok(is_held(&ring))
+    Ok(held::is_written(capture)? || has_live_ring(capture)?)
 }
 
-/// Whether somebody holds the exclusive lock on the file. Others who ask at the same time do not
-/// count.
-fn is_held(file: &File) -> bool {
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+/// Whether a running VM holds the lock on the ring of the capture. A ring in memory has no file,
+/// and that of a VM in another container cannot be seen.
+pub(crate) fn has_live_ring(capture: &Path) -> Result<bool, Error> {
+    Ok(open_ring(capture)?.is_some_and(|(ring, _)| held::is_held(&ring)))
 }
 
 /// Removes the oldest ring files in the private folder `folder` that dead VMs left, all but
@@ -238,7 +236,9 @@ pub fn remove_oldest(folder: &Path, keep: usize) {
 /// [`Error::Ring`] for a ring file that cannot be used (it stays), and those of
 /// [`CaptureWriter::reopen`] and the writer.
 pub fn recover(capture: &Path) -> Result<Recovery, Error> {
-    let Some((file, path)) = open_ring(capture)? else { return Ok(Recovery::NotNeeded) };
+    let Some((file, path)) = open_ring(capture)? else {
+        return Ok(if held::is_written(capture)? { Recovery::Live } else { Recovery::NotNeeded });
+    };
     let open = |source| Error::Open { path: path.clone(), source };
     match file.try_lock() {
         Ok(()) => {}

@@ -132,7 +132,7 @@ fn a_living_vm_is_left_alone() {
     let s = stream(40);
     let case = Case::new(&s, 480);
     case.ring(&s, 512, 480, 960, 960, states::OPEN);
-    let vm = OpenOptions::new().read(true).write(true).open(path_of(&case.capture)).unwrap();
+    let vm = std::fs::OpenOptions::new().read(true).write(true).open(path_of(&case.capture)).unwrap();
     vm.try_lock().unwrap();
     assert_eq!(recover(&case.capture).unwrap(), Recovery::Live);
     drop(vm);

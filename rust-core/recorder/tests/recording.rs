@@ -303,6 +303,32 @@ fn two_vms_cannot_share_a_capture() {
     assert_eq!(CaptureReader::open(&old).unwrap().metadata().count(), 1);
 }
 
+/// A ring in memory does not show that its VM lives. The capture itself does.
+#[test]
+fn a_capture_of_a_ring_in_memory_is_not_shared_either() {
+    let place = RecordingFolder::new();
+    let config = || RecordingConfig {
+        ring_folder: Some(place.0.path().join("missing")),
+        ..place.config(Source::None)
+    };
+    let first = Recorder::start(config()).unwrap();
+    let same = Recorder::start(config()).err().unwrap().to_string();
+    assert!(same.contains("a.jportal is in use by a running VM"), "{same}");
+    let (old, moved) = (place.0.path().join("a.jportal.old"), place.0.path().join("moved"));
+    assert!(!old.exists());
+    assert!(first.write(KIND, &[0; 8]));
+    // It is still the first one's, wherever it is.
+    std::fs::rename(place.capture(), &old).unwrap();
+    Recorder::start(config()).unwrap().stop(StopReason::Exit);
+    let same = Recorder::start(config()).err().unwrap().to_string();
+    assert!(same.contains("a.jportal.old is in use by a running VM"), "{same}");
+    std::fs::rename(&old, &moved).unwrap();
+    first.stop(StopReason::Exit);
+    assert_eq!(CaptureReader::open(&moved).unwrap().metadata().count(), 1);
+    Recorder::start(config()).unwrap().stop(StopReason::Exit);
+    assert!(old.exists());
+}
+
 /// Without a place for its file, the ring is in memory, and the user learns what that means.
 #[test]
 fn a_ring_without_a_file_works_too() {
