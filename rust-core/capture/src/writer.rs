@@ -23,8 +23,8 @@ use crate::error::Error;
 use crate::frames::FrameTracker;
 use crate::header::Header;
 use crate::lists::{self, IndexBuilder};
-use crate::reader;
 use crate::seal::{Sealed, SealedFor, Sealer};
+use crate::{names, reader};
 
 mod trimmed;
 
@@ -162,8 +162,7 @@ impl CaptureWriter {
 
     /// The file's device and inode, which tell a capture from its copies.
     pub fn identity(&self) -> Option<(u64, u64)> {
-        let meta = self.file.metadata().ok()?;
-        Some((meta.dev(), meta.ino()))
+        self.file.metadata().ok().as_ref().map(names::identity)
     }
 
     /// Whether the metadata written so far ends at a record boundary.
@@ -508,6 +507,11 @@ pub struct CaptureCopy {
 }
 
 impl CaptureCopy {
+    /// Device and inode of the original.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.source.metadata().ok().as_ref().map(names::identity)
+    }
+
     /// Copies to a new file that [`CaptureWriter::create_safely`] makes with [`Earlier::Number`],
     /// and returns a writer that continues there, and its path. `copied` is called with the length
     /// of each piece.

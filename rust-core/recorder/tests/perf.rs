@@ -930,7 +930,7 @@ fn a_capture_whose_name_was_taken_is_not_trimmed() {
         first += 50;
         written > 1 << 20
     });
-    std::thread::sleep(Duration::from_millis(50));
+    wait_until(|| setting.says(Level::Warning, "it is no longer at"));
     recorder.stop(StopReason::Exit);
     assert_eq!(std::fs::read(setting.path()).unwrap(), b"mine");
     let reader = CaptureReader::open(&moved).unwrap();
