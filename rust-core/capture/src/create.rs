@@ -9,12 +9,12 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::chunk::MAGIC;
 use crate::error::Error;
-use crate::names::{identity, identity_at, rename_to_free};
+use crate::names::{identity, identity_at, no_file, rename_to_free};
 use crate::{held, ring_file};
 
 /// What to do if there is an earlier capture under the name.
@@ -112,21 +112,12 @@ fn kind_of(path: &Path, uid: u32) -> Result<Option<Occupant>, Error> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(open(e)),
     };
-    let kind = meta.file_type();
-    let what = if kind.is_symlink() {
-        "it is a symbolic link"
-    } else if kind.is_dir() {
-        return Err(open(ErrorKind::IsADirectory.into()));
-    } else if kind.is_fifo() {
-        "it is a pipe, whose reader could stop"
-    } else if !kind.is_file() {
-        "it is a device or a socket"
-    } else if meta.uid() != uid {
-        "it belongs to another user"
-    } else if is_capture(path).map_err(open)? {
-        return Ok(Some(Occupant::Capture));
-    } else {
-        "it is no capture"
+    let what = match no_file(meta.file_type()) {
+        Some(_) if meta.is_dir() => return Err(open(ErrorKind::IsADirectory.into())),
+        Some(what) => what,
+        None if meta.uid() != uid => "it belongs to another user",
+        None if is_capture(path).map_err(open)? => return Ok(Some(Occupant::Capture)),
+        None => "it is no capture",
     };
     Ok(Some(Occupant::Other(what)))
 }

@@ -28,6 +28,22 @@ pub enum Error {
         /// What it is, in words.
         what: &'static str,
     },
+    /// What has the name is no regular file.
+    #[error("{path} cannot be read as a capture: {what}; give the name of a regular file")]
+    NoFile {
+        /// The name.
+        path: PathBuf,
+        /// What it is, in words.
+        what: &'static str,
+    },
+    /// A capture of somebody else, which is not changed.
+    #[error("{path} is not completed, because user {owner} owns it; run the command as that user")]
+    NotOwner {
+        /// The capture.
+        path: PathBuf,
+        /// User id of its owner.
+        owner: u32,
+    },
     /// A running VM writes to the capture.
     #[error("{path} is in use by a running VM; choose another name (%p gives the process id)")]
     Live {

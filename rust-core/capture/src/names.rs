@@ -2,9 +2,9 @@
 
 //! Names of files, which other processes may change at any time.
 
-use std::fs::{Metadata, symlink_metadata};
+use std::fs::{FileType, Metadata, symlink_metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -19,6 +19,21 @@ pub(crate) fn identity(meta: &Metadata) -> (u64, u64) {
 /// can be said.
 pub(crate) fn identity_at(path: &Path) -> Option<(u64, u64)> {
     symlink_metadata(path).ok().as_ref().map(identity)
+}
+
+/// What something is that is no regular file, in words.
+pub(crate) fn no_file(kind: FileType) -> Option<&'static str> {
+    if kind.is_file() {
+        None
+    } else if kind.is_symlink() {
+        Some("it is a symbolic link")
+    } else if kind.is_dir() {
+        Some("it is a folder")
+    } else if kind.is_fifo() {
+        Some("it is a pipe")
+    } else {
+        Some("it is a device or a socket")
+    }
 }
 
 /// Renames a file to a name that nothing has. `false`: something has it.

@@ -16,10 +16,12 @@ use jportal_units::{Core, Tsc};
 
 use crate::chunk::{End, HEAD, Head, Kind, LossNote, MAGIC, NO_RECORD, PREAMBLE, VERSION_MAJOR};
 use crate::codec::{CodecError, Source, Wire};
+use crate::create::open_to_look;
 use crate::error::Error;
 use crate::header::Header;
 use crate::index::{ChunkEntry, ChunkIndex, damaged_heads, listed, scan};
 use crate::metadata::MetadataRecords;
+use crate::names::no_file;
 
 /// Where some bytes of a stream are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +132,9 @@ struct CoreStreams {
     sideband: Vec<Piece>,
 }
 
+/// The chunks that index chunks list; `None` if they do not list all.
+type ListedChunks = Option<Vec<ChunkEntry>>;
+
 /// Reads one capture file.
 #[derive(Debug)]
 pub struct CaptureReader {
@@ -159,8 +164,8 @@ impl CaptureReader {
     /// Opens `path` and reads its index chunks or, if they do not list all chunks, its chunk heads.
     ///
     /// # Errors
-    /// [`Error::Open`], [`Error::Read`], [`Error::NotACapture`], [`Error::Version`],
-    /// [`Error::NoHeader`]. Damage and a torn tail are no errors: see
+    /// [`Error::Open`], [`Error::NoFile`], [`Error::Read`], [`Error::NotACapture`],
+    /// [`Error::Version`], [`Error::NoHeader`]. Damage and a torn tail are no errors: see
     /// [`CaptureReader::completeness`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::open_with(path, listed)
@@ -174,13 +179,22 @@ impl CaptureReader {
         Self::open_with(path, |_, _| None)
     }
 
-    fn open_with(
-        path: &Path,
-        listed: impl FnOnce(&File, u64) -> Option<Vec<ChunkEntry>>,
-    ) -> Result<Self, Error> {
-        let open = |source| Error::Open { path: path.to_owned(), source };
-        let file = File::open(path).map_err(open)?;
-        let len = file.metadata().map_err(open)?.len();
+    fn open_with(path: &Path, listed: impl FnOnce(&File, u64) -> ListedChunks) -> Result<Self, Error> {
+        let file = open_to_look(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        Self::of(file, path, listed)
+    }
+
+    /// Reads the chunk heads of the open file, which was found at `path`.
+    pub(crate) fn of_file(file: File, path: &Path) -> Result<Self, Error> {
+        Self::of(file, path, |_, _| None)
+    }
+
+    fn of(file: File, path: &Path, listed: impl FnOnce(&File, u64) -> ListedChunks) -> Result<Self, Error> {
+        let meta = file.metadata().map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        if let Some(what) = no_file(meta.file_type()) {
+            return Err(Error::NoFile { path: path.to_owned(), what });
+        }
+        let len = meta.len();
         let version = check_preamble(&file, len)?;
         let mut reader = Self {
             path: path.to_owned(),

@@ -58,10 +58,10 @@ use std::path::{Path, PathBuf};
 use crate::chunk::{Counter, EndReason};
 use crate::create::{open_to_look, open_without_waiting};
 use crate::error::Error;
-use crate::held;
-use crate::reader;
 use crate::writer::CaptureWriter;
+use crate::{held, names, reader, reopen};
 use jportal_units::Tsc;
+use rustix::process::geteuid;
 
 /// First bytes of a ring file.
 pub const MAGIC: [u8; 8] = *b"JPRING1\0";
@@ -150,9 +150,16 @@ pub enum Recovery {
     },
 }
 
-/// The ring file of the capture at `capture`, open for reading, and its path. `None` if there is
-/// none.
-fn open_ring(capture: &Path) -> Result<Option<(File, PathBuf)>, Error> {
+/// The ring file of a capture, open for reading.
+struct FoundRing {
+    file: File,
+    path: PathBuf,
+    /// Device and inode of the capture.
+    capture: (u64, u64),
+}
+
+/// The ring file of the capture at `capture`; `None` if there is none.
+fn open_ring(capture: &Path) -> Result<Option<FoundRing>, Error> {
     let found = |result: io::Result<File>, path: &Path| match result {
         Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -180,7 +187,7 @@ fn open_ring(capture: &Path) -> Result<Option<(File, PathBuf)>, Error> {
     {
         return Err(bad("its folder is not private to the capture's owner"));
     }
-    Ok(Some((ring, path)))
+    Ok(Some(FoundRing { file: ring, path, capture: names::identity(&meta) }))
 }
 
 /// Whether `path` is that of a ring file in the folder of some user. The capture that names it may
@@ -203,7 +210,7 @@ pub fn is_live(capture: &Path) -> Result<bool, Error> {
 /// Whether a running VM holds the lock on the ring of the capture. A ring in memory has no file,
 /// and that of a VM in another container cannot be seen.
 pub(crate) fn has_live_ring(capture: &Path) -> Result<bool, Error> {
-    Ok(open_ring(capture)?.is_some_and(|(ring, _)| held::is_held(&ring)))
+    Ok(open_ring(capture)?.is_some_and(|ring| held::is_held(&ring.file)))
 }
 
 /// Removes the oldest ring files in the private folder `folder` that dead VMs left, all but
@@ -236,7 +243,7 @@ pub fn remove_oldest(folder: &Path, keep: usize) {
 /// [`Error::Ring`] for a ring file that cannot be used (it stays), and those of
 /// [`CaptureWriter::reopen`] and the writer.
 pub fn recover(capture: &Path) -> Result<Recovery, Error> {
-    let Some((file, path)) = open_ring(capture)? else {
+    let Some(FoundRing { file, path, capture: found }) = open_ring(capture)? else {
         return Ok(if held::is_written(capture)? { Recovery::Live } else { Recovery::NotNeeded });
     };
     let open = |source| Error::Open { path: path.clone(), source };
@@ -246,14 +253,20 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
         Err(TryLockError::Error(e)) => return Err(open(e)),
     }
     let image = Image::read(&file, &path)?;
-    let result = match CaptureWriter::reopen(capture) {
+    // A user may name the capture by a link. What is changed has no link for its name.
+    let named = capture.canonicalize().map_err(open)?;
+    let opened = reopen::open_to_continue(&named)?;
+    if names::identity(&opened.metadata().map_err(open)?) != found {
+        return Err(Error::Ring { path, reason: "another file has taken the place of the capture" });
+    }
+    let result = match reopen::reopen(opened, capture, geteuid().as_raw()) {
         Ok(writer) => complete(writer, &image)?,
         Err(Error::Complete { .. }) => Recovery::NotNeeded,
+        Err(Error::Live { .. }) => return Ok(Recovery::Live),
         Err(e) => return Err(e),
     };
     // A copy of the capture names the same ring, which the original still needs.
-    let meta = std::fs::metadata(capture).map_err(open)?;
-    if image.capture == (0, 0) || image.capture == (meta.dev(), meta.ino()) {
+    if image.capture == (0, 0) || image.capture == found {
         std::fs::remove_file(&path).map_err(open)?;
     }
     Ok(result)

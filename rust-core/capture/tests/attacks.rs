@@ -268,6 +268,33 @@ fn a_capture_names_nothing_but_rings() {
     assert_eq!(fs::read_to_string(folder.file("victim")).unwrap(), "precious");
 }
 
+/// Whoever reads or completes a capture may be root, in a folder where others may write.
+#[test]
+fn what_is_no_regular_file_is_neither_read_nor_completed() {
+    let folder = Folder::new();
+    pipe(&folder.file("pipe"));
+    fs::create_dir(folder.file("folder")).unwrap();
+    let start = Instant::now();
+    for (path, what) in [
+        (folder.file("pipe"), "it is a pipe"),
+        (folder.file("folder"), "it is a folder"),
+        (PathBuf::from("/dev/null"), "it is a device"),
+    ] {
+        let error = CaptureReader::open(&path).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("name of a regular file"), "{error}");
+        CaptureWriter::reopen(&path).unwrap_err();
+    }
+    assert!(start.elapsed() < Duration::from_secs(5), "it waited");
+    // A link is read, but not followed to what would be changed.
+    let mut writer = CaptureWriter::create(&folder.file("a")).unwrap();
+    writer.header(&common::header()).unwrap();
+    drop(writer);
+    symlink(folder.file("a"), folder.file("link")).unwrap();
+    CaptureReader::open(&folder.file("link")).unwrap();
+    assert!(matches!(CaptureWriter::reopen(&folder.file("link")), Err(Error::Open { .. })));
+    CaptureWriter::reopen(&folder.file("a")).unwrap();
+}
+
 /// The ring beside a capture of an earlier version.
 #[test]
 fn a_pipe_or_a_link_beside_a_capture_is_no_ring() {

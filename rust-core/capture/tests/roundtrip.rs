@@ -198,9 +198,12 @@ fn errors_of_the_system_are_typed() {
     let e = CaptureWriter::create(Path::new("/dev/full")).unwrap_err();
     assert!(matches!(e, Error::DiskFull { written: 0 }), "{e}");
     let e = CaptureReader::open(Path::new("/dev/null")).unwrap_err();
-    assert!(matches!(e, Error::NotACapture { .. }), "{e}");
+    assert!(matches!(e, Error::NoFile { .. }), "{e}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
+    std::fs::write(&path, b"").unwrap();
+    let e = CaptureReader::open(&path).unwrap_err();
+    assert!(matches!(e, Error::NotACapture { .. }), "{e}");
     std::fs::write(&path, b"JPORTAL\0\x04\0\0\0\0\0\0\0").unwrap();
     let e = CaptureReader::open(&path).unwrap_err();
     assert!(matches!(e, Error::Version { found_major: 4, .. }), "{e}");
