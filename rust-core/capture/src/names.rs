@@ -50,6 +50,11 @@ pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// Exchanges the files that have two names. `false`: the kernel or the file system cannot.
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
+    rename(one, other, RenameFlags::EXCHANGE)
+}
+
 /// `false`: the kernel or the file system does not know the flags.
 fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<bool> {
     match renameat_with(CWD, from, CWD, to, flags) {
@@ -63,6 +68,17 @@ fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::fs::{read, write};
+
+    #[test]
+    fn names_are_exchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name| folder.path().join(name);
+        write(file("a"), "a").unwrap();
+        write(file("b"), "b").unwrap();
+        assert!(exchange(&file("a"), &file("b")).unwrap());
+        assert_eq!((read(file("a")).unwrap(), read(file("b")).unwrap()), (b"b".into(), b"a".into()));
+        assert!(exchange(&file("a"), &file("missing")).is_err());
+    }
 
     #[test]
     fn a_name_that_something_has_is_left_alone() {

@@ -7,6 +7,7 @@
 //! records that are kept stand directly before the position at which the copy was begun, and the
 //! header says where the first one is ([`crate::Header::metadata_from`]).
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use allocator_api2::alloc::Allocator;
@@ -20,9 +21,9 @@ use crate::create::Earlier;
 use crate::error::Error;
 use crate::frames::{FrameHeader, FrameTracker, decode_frame};
 use crate::header::Header;
-use crate::reader;
 use crate::schema::FRAME_HEADER;
 use crate::trim::{Kept, Trim};
+use crate::{names, reader};
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 20;
@@ -33,8 +34,10 @@ type EachFrame<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'a;
 /// A trimmed copy. Its file is removed unless it takes the original's place.
 #[derive(Debug)]
 pub struct TrimmedCopy<A> {
-    writer: Option<CaptureWriter>,
+    writer: Option<Box<CaptureWriter>>,
     path: PathBuf,
+    /// Device and inode of the original.
+    original: Option<(u64, u64)>,
     /// Up to where the original's file has been read.
     read: u64,
     /// Has the buffers.
@@ -75,7 +78,8 @@ impl CaptureCopy {
         writer.metadata_from = self.written.metadata - left;
         writer.written.metadata = writer.metadata_from;
         writer.frames = FrameTracker::starting_at(writer.metadata_from);
-        let mut copy = TrimmedCopy { writer: Some(writer), path, read: self.written.file, memory };
+        let (original, read) = (self.identity(), self.written.file);
+        let mut copy = TrimmedCopy { writer: Some(Box::new(writer)), path, original, read, memory };
         copy.writer()?.header(&header)?;
         copy.fill(&self, &kept, is_wanted)?;
         Ok(copy)
@@ -151,7 +155,7 @@ impl CaptureCopy {
 
 impl<A: Allocator + Clone> TrimmedCopy<A> {
     fn writer(&mut self) -> Result<&mut CaptureWriter, Error> {
-        self.writer.as_mut().ok_or(Error::Closed)
+        self.writer.as_deref_mut().ok_or(Error::Closed)
     }
 
     /// Writes the records that are kept.
@@ -206,30 +210,98 @@ impl<A: Allocator + Clone> TrimmedCopy<A> {
 
     /// Device and inode of the copy.
     pub fn identity(&self) -> Option<(u64, u64)> {
-        self.writer.as_ref().and_then(CaptureWriter::identity)
+        self.writer.as_deref().and_then(CaptureWriter::identity)
     }
 
     /// Gives the copy the name `path`, in place of the original, and returns the writer that
     /// continues it.
     ///
     /// # Errors
-    /// [`Error::Open`] when the system refuses. The original is then untouched.
-    pub fn take_place(mut self, path: &Path) -> Result<CaptureWriter, Error> {
-        let writer = self.writer.take().ok_or(Error::Closed)?;
-        match std::fs::rename(&self.path, path) {
-            Ok(()) => Ok(writer),
-            Err(source) => {
-                self.writer = Some(writer);
-                Err(Error::Open { path: path.to_owned(), source })
-            }
+    /// [`Error::Open`] when the system refuses, [`Error::Foreign`] when another file has the name.
+    /// What has the name then keeps it.
+    pub fn take_place(self, path: &Path) -> Result<CaptureWriter, Error> {
+        self.take_place_by(path, names::exchange)
+    }
+
+    /// The same with the function that exchanges two names, or says that it cannot.
+    fn take_place_by(
+        mut self,
+        path: &Path,
+        exchange: impl Fn(&Path, &Path) -> io::Result<bool>,
+    ) -> Result<CaptureWriter, Error> {
+        let open = |source| Error::Open { path: path.to_owned(), source };
+        let what = "it is not the file that is recorded to";
+        let foreign = || Error::Foreign { path: path.to_owned(), what };
+        if self.path == path {
+            return self.writer.take().map(|writer| *writer).ok_or(Error::Closed);
         }
+        if !exchange(&self.path, path).map_err(open)? {
+            // Somebody may put another file there between the look and the renaming.
+            if !self.is_original(path) {
+                return Err(foreign());
+            }
+            std::fs::rename(&self.path, path).map_err(open)?;
+        } else if self.is_original(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        } else {
+            exchange(path, &self.path).map_err(open)?;
+            return Err(foreign());
+        }
+        self.writer.take().map(|writer| *writer).ok_or(Error::Closed)
+    }
+
+    fn is_original(&self, path: &Path) -> bool {
+        self.original.is_some() && names::identity_at(path) == self.original
     }
 }
 
 impl<A> Drop for TrimmedCopy<A> {
     fn drop(&mut self) {
-        if self.writer.is_some() {
+        // By the name, but nothing else that has it.
+        let own = self.writer.as_deref().and_then(CaptureWriter::identity);
+        if own.is_some() && own == names::identity_at(&self.path) {
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allocator_api2::alloc::Global;
+    use std::fs::{metadata, read, rename, write};
+    use std::os::unix::fs::MetadataExt;
+
+    /// Gives a copy the name of a capture, which another file has if `taken`.
+    fn take_place(taken: bool, exchange: impl Fn(&Path, &Path) -> io::Result<bool>) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let file = |name| folder.path().join(name);
+        let mut writer = CaptureWriter::create(&file("a")).unwrap();
+        writer.header(&Header::default()).unwrap();
+        let user = metadata(folder.path()).unwrap().uid();
+        let copy =
+            writer.copy().unwrap().trimmed_to(&file("a.trim"), user, Tsc(0), &|| true, Global).unwrap();
+        if taken {
+            rename(file("a"), file("moved")).unwrap();
+            write(file("a"), "mine").unwrap();
+            let error = copy.take_place_by(&file("a"), exchange).unwrap_err();
+            assert!(matches!(error, Error::Foreign { .. }), "{error}");
+            assert!(read(file("a")).unwrap() == b"mine" && files() == 2);
+            writer.look().unwrap();
+        } else {
+            let new = copy.take_place_by(&file("a"), exchange).unwrap();
+            assert!(new.identity() == names::identity_at(&file("a")) && files() == 1);
+            assert!(matches!(writer.look(), Err(Error::Deleted)));
+        }
+    }
+
+    #[test]
+    fn a_copy_takes_the_place_of_its_original_only() {
+        for taken in [false, true] {
+            take_place(taken, names::exchange);
+            // A file system that cannot exchange names.
+            take_place(taken, |_, _| Ok(false));
         }
     }
 }
