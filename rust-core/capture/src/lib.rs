@@ -22,6 +22,7 @@ mod index;
 mod lists;
 mod metadata;
 mod names;
+mod ranges;
 mod reader;
 mod reopen;
 pub mod ring_file;

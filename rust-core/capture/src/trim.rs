@@ -24,7 +24,6 @@
 //! The order and the times of the records that are kept do not change. So at any time after the
 //! horizon, they describe the same VM.
 
-use std::collections::BTreeMap;
 use std::hash::{Hash, RandomState};
 
 use allocator_api2::alloc::Allocator;
@@ -32,6 +31,7 @@ use allocator_api2::vec::Vec;
 use jportal_units::Tsc;
 
 use crate::error::Error;
+use crate::ranges::{Placed, Ranges};
 use crate::schema::{NMethodInstalled, Record, Stamped};
 
 /// Index of a thing in [`Trim::things`], or one of the next two.
@@ -118,8 +118,8 @@ pub(crate) struct Trim<A: Allocator + Clone> {
     records: Vec<[Id; 2], A>,
     /// The last thing of each name.
     named: HashMap<Name, Id, A>,
-    /// By address: end and thing of the code that is there.
-    code: BTreeMap<u64, (u64, Id)>,
+    /// The code that is there.
+    code: Ranges<A>,
     /// The last record before the horizon that says it, an index of `records`.
     facts: HashMap<Fact, u32, A>,
 }
@@ -176,7 +176,7 @@ impl<A: Allocator + Clone> Trim<A> {
             needs: Vec::new_in(memory.clone()),
             records: Vec::new_in(memory.clone()),
             named: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
-            code: BTreeMap::new(),
+            code: Ranges::new(memory.clone()),
             facts: HashMap::with_hasher_in(RandomState::new(), memory.clone()),
             memory,
         }
@@ -322,15 +322,17 @@ impl<A: Allocator + Clone> Trim<A> {
     /// Code was installed. What was there before is gone, even if nothing reported it.
     fn install(&mut self, tsc: u64, start: u64, len: usize) -> Result<Id, Error> {
         let end = start.saturating_add(len as u64);
-        while let Some((&at, &(to, old))) = self.code.range(..end).next_back() {
-            if to <= start && at != start {
+        // Code without a byte has an address, too.
+        let before = end.max(start.saturating_add(1));
+        while let Some(there) = self.code.last_before(before) {
+            if there.end <= start && there.start != start {
                 break;
             }
-            self.code.remove(&at);
-            self.end(old, tsc);
+            self.code.remove_last_before(before);
+            self.end(there.id, tsc);
         }
         let id = self.new_thing()?;
-        self.code.insert(start, (end, id));
+        self.code.add(Placed { start, end, id })?;
         Ok(id)
     }
 
@@ -347,17 +349,16 @@ impl<A: Allocator + Clone> Trim<A> {
     fn freed(&mut self, tsc: u64, start: u64, size: u64) -> Id {
         let end = start.saturating_add(size.max(1));
         let mut first = None;
-        while let Some((&at, &(_, id))) = self.code.range(start..end).next() {
-            self.code.remove(&at);
-            self.end(id, tsc);
-            first.get_or_insert(id);
+        while let Some(there) = self.code.last_before(end).filter(|there| there.start >= start) {
+            self.code.remove_last_before(end);
+            first = Some(self.end(there.id, tsc));
         }
         first.unwrap_or_else(|| self.unknown_end(tsc))
     }
 
     fn code_at(&self, address: u64) -> Option<Id> {
-        let (_, &(end, id)) = self.code.range(..=address).next_back()?;
-        (address < end).then_some(id)
+        let there = self.code.last_before(address.saturating_add(1))?;
+        (address < there.end).then_some(there.id)
     }
 
     /// Which of the records to keep.
