@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The primitive encoding of metadata records: little-endian, unaligned, no padding.
+//! The primitive encoding of metadata records: little-endian, unaligned, no padding. Decoding asks
+//! for memory fallibly, because a VM decodes its own records when it trims its capture.
 //!
 //! | type        | bytes                                          |
 //! |-------------|------------------------------------------------|
@@ -39,6 +40,12 @@ pub enum CodecError {
         count: usize,
         /// Bytes that are left.
         left: usize,
+    },
+    /// There is no memory for a field. Nothing is known about the record.
+    #[error("no memory for a field of {bytes} bytes")]
+    Memory {
+        /// How much was wanted.
+        bytes: usize,
     },
 }
 
@@ -139,8 +146,12 @@ impl From<&[u8]> for Bytes {
 }
 
 fn blob(from: &mut Source<'_>) -> Result<Box<[u8]>, CodecError> {
-    let n = u32::decode(from)? as usize;
-    Ok(from.take(n)?.into())
+    let bytes = u32::decode(from)? as usize;
+    let field = from.take(bytes)?;
+    let mut own = Vec::new();
+    own.try_reserve_exact(bytes).map_err(|_| CodecError::Memory { bytes })?;
+    own.extend_from_slice(field);
+    Ok(own.into_boxed_slice())
 }
 fn put_blob(b: &[u8], to: &mut Vec<u8>) {
     // A blob of 4 GiB cannot pass through the ring, whose frames carry a 32-bit length.
@@ -195,7 +206,13 @@ impl<T: Wire> Wire for Vec<T> {
         if count > from.left() {
             return Err(CodecError::ImpossibleCount { at, count, left: from.left() });
         }
-        (0..count).map(|_| T::decode(from)).collect()
+        let mut items = Self::new();
+        for _ in 0..count {
+            let bytes = (items.len() + 1) * size_of::<T>();
+            items.try_reserve(1).map_err(|_| CodecError::Memory { bytes })?;
+            items.push(T::decode(from)?);
+        }
+        Ok(items)
     }
     fn encode(&self, to: &mut Vec<u8>) {
         (self.len() as u32).encode(to);

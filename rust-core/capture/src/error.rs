@@ -244,3 +244,13 @@ pub enum Error {
         bytes: u64,
     },
 }
+
+impl CodecError {
+    /// [`Error::Memory`], if that is the reason; otherwise what `or` makes of it.
+    pub(crate) fn or_memory(self, or: impl FnOnce(Self) -> Error) -> Error {
+        match self {
+            Self::Memory { bytes } => Error::Memory { bytes: bytes as u64 },
+            other => or(other),
+        }
+    }
+}

@@ -130,15 +130,16 @@ pub fn encode_frame(stamped: &Stamped, to: &mut Vec<u8>) {
 /// `bytes` holds no whole frame.
 ///
 /// # Errors
-/// [`Error::FrameLength`] and [`Error::Record`]; `at` is the frame's offset in its stream.
+/// [`Error::FrameLength`], [`Error::Record`] and [`Error::Memory`]; `at` is the frame's offset in
+/// its stream.
 pub fn decode_frame(bytes: &[u8], at: u64) -> Result<Option<(Stamped, usize)>, Error> {
     let Some(frame) = FrameHeader::read(bytes) else { return Ok(None) };
     if frame.len < FRAME_HEADER {
         return Err(Error::FrameLength { at, len: frame.len as u32 });
     }
     let Some(body) = bytes.get(FRAME_HEADER..frame.len) else { return Ok(None) };
-    let record =
-        Record::decode(frame.kind, body).map_err(|source| Error::Record { kind: frame.kind, at, source })?;
+    let refused = |source| Error::Record { kind: frame.kind, at, source };
+    let record = Record::decode(frame.kind, body).map_err(|e| e.or_memory(refused))?;
     Ok(Some((Stamped { tsc: frame.tsc, record }, frame.len)))
 }
 

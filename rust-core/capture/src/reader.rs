@@ -440,7 +440,10 @@ impl CaptureReader {
         decode: impl FnOnce(&Head, &[u8]) -> Result<T, CodecError>,
     ) -> Result<Option<T>, Error> {
         let value = match self.read(&Piece::of(entry)) {
-            Ok(bytes) => decode(&entry.head, &bytes).ok(),
+            Ok(bytes) => match decode(&entry.head, &bytes) {
+                Err(CodecError::Memory { bytes }) => return Err(Error::Memory { bytes: bytes as u64 }),
+                value => value.ok(),
+            },
             Err(Error::Checksum { .. }) => None,
             Err(e) => return Err(e),
         };

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::ptr::{NonNull, null_mut};
 
 use allocator_api2::alloc::{AllocError, Allocator};
-use jportal_capture::schema::BlobDefined;
+use jportal_capture::schema::{BlobDefined, NMethodInstalled, Scope, ThreadStarted};
 use jportal_capture::{CaptureWriter, Error, Record, Stamped, TrimmedCopy, encode_frame};
 use jportal_units::Tsc;
 
@@ -101,6 +101,21 @@ fn blob(start: u64, bytes: usize) -> Record {
 fn tables_are_not_on_the_heap() {
     let recorded = Recorded::new((0..50_000).map(|n| blob(0x1000 * n * 7_919 % 0x100_0000_0000, 8)));
     recorded.trim(256 << 10, System).unwrap();
+}
+
+#[test]
+fn a_record_that_is_too_long_for_the_heap_is_an_error() {
+    let scopes = vec![Scope::default(); 100_000];
+    let nmethod = NMethodInstalled { start: 0x1000, scopes, ..NMethodInstalled::default() };
+    let name = "n".repeat(2 << 20);
+    let thread = ThreadStarted { tid: 7, name: name.as_str().into(), ..ThreadStarted::default() };
+    for long in [blob(0x1000, 2 << 20), Record::NMethodInstalled(nmethod), Record::ThreadStarted(thread)] {
+        let recorded = Recorded::new(std::iter::once(long));
+        let refused = recorded.trim(256 << 10, System).unwrap_err();
+        assert!(matches!(refused, Error::Memory { bytes } if bytes > 128 << 10), "{refused}");
+        assert_eq!(recorded.files(), 1);
+        recorded.trim(8 << 20, System).unwrap();
+    }
 }
 
 #[test]

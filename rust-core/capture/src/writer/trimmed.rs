@@ -16,7 +16,7 @@ use jportal_units::Tsc;
 
 use super::{CaptureCopy, CaptureWriter, PREAMBLE};
 use crate::chunk::{HEAD, Head, Kind};
-use crate::codec::{Source, Wire};
+use crate::codec::{CodecError, Source, Wire};
 use crate::create::Earlier;
 use crate::error::Error;
 use crate::frames::{FrameHeader, FrameTracker, decode_frame};
@@ -123,7 +123,11 @@ impl CaptureCopy {
         let (mut header, mut rest, mut at) = (None, VecIn::new_in(memory.clone()), self.metadata_from);
         self.each_chunk(PREAMBLE as u64, self.written.file, memory, &mut |head, payload| {
             if head.kind == Kind::Header {
-                header = Header::decode(&mut Source::new(payload)).ok().or(header.take());
+                match Header::decode(&mut Source::new(payload)) {
+                    Ok(later) => header = Some(later),
+                    Err(CodecError::Memory { bytes }) => return Err(Error::Memory { bytes: bytes as u64 }),
+                    Err(_) => {}
+                }
             }
             if head.kind != Kind::Metadata {
                 return Ok(());
@@ -194,8 +198,9 @@ impl<A: Allocator + Clone> TrimmedCopy<A> {
         let writer = self.writer()?;
         original.each_chunk(from, to, &memory, &mut |head, payload| match head.kind {
             Kind::Header => {
-                let source = |source| Error::Chunk { kind: head.kind.name(), place: from, source };
-                writer.header(&Header::decode(&mut Source::new(payload)).map_err(source)?)
+                let refused = |source| Error::Chunk { kind: head.kind.name(), place: from, source };
+                let header = Header::decode(&mut Source::new(payload));
+                writer.header(&header.map_err(|e| e.or_memory(refused))?)
             }
             Kind::Metadata => writer.metadata(payload),
             // The copy has an index of its own.
