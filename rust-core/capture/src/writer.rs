@@ -174,15 +174,17 @@ impl CaptureWriter {
     /// continues.
     ///
     /// # Errors
-    /// [`Error::Write`] when the system refuses.
+    /// [`Error::Write`] when the system refuses, [`Error::Memory`].
     pub fn copy(&self) -> Result<CaptureCopy, Error> {
         let source =
             self.file.try_clone().map_err(|source| Error::Write { place: self.written.file, source })?;
+        let mut streams = Vec::new();
+        copy_streams(&self.streams, &mut streams)?;
         Ok(CaptureCopy {
             source,
             written: self.written,
             frames: self.frames,
-            streams: self.streams.clone(),
+            streams,
             sealer: self.sealer,
             index: self.index.copy(),
             metadata_from: self.metadata_from,
@@ -588,6 +590,13 @@ impl CaptureCopy {
         reader::read_at(file, &mut head, place)?;
         Head::from_bytes(&head).ok_or(Error::Shortened { len: place, written: self.written.file })
     }
+}
+
+fn copy_streams(from: &[StreamEnds], to: &mut Vec<StreamEnds>) -> Result<(), Error> {
+    to.clear();
+    to.try_reserve(from.len()).map_err(|_| Error::Memory { bytes: size_of_val(from) as u64 })?;
+    to.extend_from_slice(from);
+    Ok(())
 }
 
 /// Whether the file is a regular one that has a name.

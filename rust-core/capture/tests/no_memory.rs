@@ -14,7 +14,7 @@ use std::ptr::{NonNull, null_mut};
 use allocator_api2::alloc::{AllocError, Allocator};
 use jportal_capture::schema::{BlobDefined, NMethodInstalled, Scope, ThreadStarted};
 use jportal_capture::{CaptureWriter, Error, Record, Stamped, TrimmedCopy, encode_frame};
-use jportal_units::Tsc;
+use jportal_units::{Core, StreamOffset, Tsc};
 
 thread_local! {
     /// What this thread may still have, without what it gives back.
@@ -130,4 +130,21 @@ fn whichever_table_gets_no_memory_it_is_an_error() {
         refused += 1;
     }
     assert!(refused > 30, "{refused}");
+}
+
+/// The table of the cores' streams may have 65536 rows.
+#[test]
+fn a_table_of_many_cores_that_gets_no_memory_is_an_error() {
+    let mut recorded = Recorded::new(common::records().into_iter().map(|r| r.record));
+    let mut copy = recorded.trim(256 << 10, System).unwrap();
+    recorded.writer.pt(Core(60_000), StreamOffset(0), &[7]).unwrap();
+    LEFT.set(256 << 10);
+    let refused = recorded.writer.copy().map(drop);
+    LEFT.set(usize::MAX);
+    assert!(matches!(refused, Err(Error::Memory { bytes: 960_016 })), "{refused:?}");
+    let present = recorded.writer.copy().unwrap();
+    LEFT.set(256 << 10);
+    let refused = copy.catch_up(&present);
+    LEFT.set(usize::MAX);
+    assert!(matches!(refused, Err(Error::Memory { bytes: 960_016 })), "{refused:?}");
 }

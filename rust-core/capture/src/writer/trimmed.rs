@@ -14,7 +14,7 @@ use allocator_api2::alloc::Allocator;
 use allocator_api2::vec::Vec as VecIn;
 use jportal_units::Tsc;
 
-use super::{CaptureCopy, CaptureWriter, PREAMBLE};
+use super::{CaptureCopy, CaptureWriter, PREAMBLE, copy_streams};
 use crate::chunk::{HEAD, Head, Kind};
 use crate::codec::{CodecError, Source, Wire};
 use crate::create::Earlier;
@@ -207,7 +207,7 @@ impl<A: Allocator + Clone> TrimmedCopy<A> {
             Kind::Index => Ok(()),
             _ => writer.listed_chunk(head, payload),
         })?;
-        writer.streams.clone_from(&original.streams);
+        copy_streams(&original.streams, &mut writer.streams)?;
         (writer.written.pt, writer.written.sideband) = (original.written.pt, original.written.sideband);
         self.read = to;
         Ok(to - from)
