@@ -194,6 +194,23 @@ fn the_word_java_and_an_earlier_capture() {
     assert!(!stage.path("a.jportal").exists());
 }
 
+/// A VM that writes to a capture holds a lock on it.
+#[test]
+fn a_capture_that_is_written_stays_where_it_is() {
+    for name in ["a.jportal", "a.jportal.old"] {
+        let stage = Stage::new("exit 0");
+        stage.file("a.jportal", "earlier");
+        stage.file(name, "live");
+        let live = fs::File::open(stage.path(name)).unwrap();
+        live.try_lock().unwrap();
+        let out = stage.run(&["Main"]);
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(125), "{error}");
+        assert!(error.contains(name) && error.contains("in use by a running VM"), "{error}");
+        assert_eq!(fs::read_to_string(stage.path(name)).unwrap(), "live");
+    }
+}
+
 /// Only files are renamed: `-o /dev/null` must not move the device.
 #[test]
 fn what_is_no_file_stays_where_it_is() {

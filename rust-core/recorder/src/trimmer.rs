@@ -207,7 +207,7 @@ mod tests {
             ..RecordingConfig::default()
         };
         let (device, ring) = (device::open(&config).unwrap(), Ring::anonymous(1 << 16, 1 << 16).unwrap());
-        let session = Arc::new(Session::new(&config, device, ring, Header::default()));
+        let session = Arc::new(Session::new(&config, device.into(), ring, Header::default()));
         session.set_writer(CaptureWriter::create(&path).unwrap());
         let mut records = Vec::new();
         let record = Record::ThreadExited(ThreadExited { tid: 7, ..ThreadExited::default() });

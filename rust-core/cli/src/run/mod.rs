@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use jportal::file::ring_file;
+use jportal::file::{self, ring_file};
 
 use crate::args::RunArgs;
 use crate::decode;
@@ -117,11 +117,17 @@ fn program(all: &[OsString]) -> (Option<&Path>, &[OsString]) {
 
 /// Keeps an earlier capture, and its ring file, as `NAME.old`. Returns the old and the new name of
 /// each. A name with a pattern is a new one in each run. What is no file, such as a directory or a
-/// device, stays where it is.
+/// device, stays where it is. Fails if a running VM writes to one of the captures.
 fn keep_old(output: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut old = output.as_os_str().to_owned();
     old.push(".old");
     let old = PathBuf::from(old);
+    // The VM itself reports what else is wrong with them.
+    for capture in [output, &old] {
+        if ring_file::is_live(capture).is_ok_and(|live| live) {
+            return Err(file::Error::Live { path: capture.to_owned() }.into());
+        }
+    }
     let rings = (ring_file::path_of(output), ring_file::path_of(&old));
     let mut kept = vec![(output.to_owned(), old), rings];
     kept.retain(|(from, _)| std::fs::symlink_metadata(from).is_ok_and(|m| m.is_file()));
