@@ -15,9 +15,9 @@
 
 /*
  * @test
- * @summary A VM that records can write a static or a dynamic CDS archive, with default classes or with
- *          those of the program, and can use any: one that a recording VM wrote, and one that another
- *          VM wrote. A VM that does not record can use those of a VM that did.
+ * @summary A VM that records can write a static and a dynamic CDS archive with the classes of the
+ *          program, and can use any: one that a recording VM wrote, and one that another VM wrote.
+ *          A VM that does not record can use those of a VM that did.
  * @library /lib
  * @build jportal.test.*
  * @run driver Archives

@@ -178,10 +178,11 @@ impl MethodIndex {
         self.lives.entry(klass).or_default().push((tsc, Some(self.count)));
         self.count
     }
-    /// The method that lives at `ptr`, if it is the one that is reported again. A class is re-linked,
-    /// or a recording restarted. Or redefinition has moved the method to another class: HotSpot
-    /// makes the new methods in a scratch class and then exchanges them with those of the redefined
-    /// class (`VM_RedefineClasses::redefine_single_class`). The two are versions of one class.
+    /// The method that lives at `ptr`, if it is the one that is reported again. A class is
+    /// re-linked, or a recording restarted. Or redefinition has moved the method to another class:
+    /// HotSpot makes the new methods in a scratch class and then exchanges them with those of the
+    /// redefined class (`VM_RedefineClasses::redefine_single_class`). The two are versions of one
+    /// class.
     fn same_as_live(&mut self, ptr: u64, method: &Method) -> Option<MethodId> {
         let id = self.live(MethodPtr(ptr))?;
         let last = self.table.get(id)?;

@@ -11,8 +11,8 @@ use jportal_tests::programs::{self, MANY_METHODS, Size};
 use jportal_tests::recording::{EngineMode, LIMIT, Plan, RecordedRun};
 use jportal_tests::skip;
 
-/// The smallest metadata ring and over a megabyte of methods: what the ring does not hold goes to its
-/// overflow, and no record is dropped.
+/// The smallest metadata ring and over a megabyte of methods: what the ring does not hold goes to
+/// its overflow, and no record is dropped.
 #[test]
 #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_smallest_ring_carries_a_megabyte_of_methods() {

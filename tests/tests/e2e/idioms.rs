@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! Effects on a frame from outside: exceptions that another thread throws into it, actions of a
-//! debugger, and the redefinition of its class. (`programs.OldForms` has searches for a handler that fail, `programs.Dynamic` has
-//! results that are not used.)
+//! debugger, and the redefinition of its class. (`programs.OldForms` has searches for a handler
+//! that fail, `programs.Dynamic` has results that are not used.)
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -112,7 +112,8 @@ fn a_method_that_is_redefined_on_the_stack_runs_to_its_end() {
     let test = "a_method_that_is_redefined_on_the_stack_runs_to_its_end";
     let Some(built) = Built::new(test, &["Redefined.java"]) else { return };
     let manifest = built.folder.path().join("manifest");
-    std::fs::write(&manifest, "Premain-Class: programs.Redefined\nCan-Redefine-Classes: true\n").expect("written");
+    std::fs::write(&manifest, "Premain-Class: programs.Redefined\nCan-Redefine-Classes: true\n")
+        .expect("written");
     let agent = built.folder.path().join("agent.jar");
     let mut jar = Command::new(built.place.java.with_file_name("jar"));
     jar.args(["--create", "--file"]).arg(&agent).arg("--manifest").arg(&manifest);

@@ -57,9 +57,9 @@ class JPortalHooks : AllStatic {
  public:
   // --- Start and end of the VM
 
-  // Arguments and the os module are initialized; no code has been generated. If the flags do not fit
-  // together, or the recording cannot start, the VM exits with a message. If the environment asked
-  // for the feature, it only warns and turns the feature off, here or in the next two hooks.
+  // Arguments and the os module are initialized; no code has been generated. If the flags do not
+  // fit together, or the recording cannot start, the VM exits with a message. If the environment
+  // asked for the feature, it only warns and turns the feature off, here or in the next two hooks.
   static void on_create_vm()                      { if (JPortal) create_vm(); }
   // Address space for the code cache is reserved at [base, base + size). 'special' is that of the
   // ReservedSpace: the range is already committed. Returns true if the hook has committed the

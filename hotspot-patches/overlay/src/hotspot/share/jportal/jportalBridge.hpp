@@ -74,8 +74,8 @@ class JPortalBridge {
   static int32_t dump(const char* path, const char* reason);
   // Same, but only hands the request to a thread of the recorder, which dumps and logs the outcome.
   // May be called in any thread state. Disables events for at most 1 ms; with the emulated unit it
-  // waits until that has stopped, at most two seconds. Returns 0 if the request was taken; it is not
-  // while earlier dumps begin, or two are not written yet.
+  // waits until that has stopped, at most two seconds. Returns 0 if the request was taken; it is
+  // not while earlier dumps begin, or two are not written yet.
   static int32_t request_dump(const char* path, const char* reason);
   // Same, because a call was slow: the OS thread, the Method*, and the TSC at the beginning and at
   // the end of the call.

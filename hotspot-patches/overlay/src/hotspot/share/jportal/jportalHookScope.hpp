@@ -23,8 +23,8 @@
 #include "runtime/safepointVerifiers.hpp"
 #include "runtime/thread.hpp"
 
-// The scope of a hook. A debug build checks what jportal.hpp promises: the hook reaches no safepoint,
-// and its thread is in the same state afterwards.
+// The scope of a hook. A debug build checks what jportal.hpp promises: the hook reaches no
+// safepoint, and its thread is in the same state afterwards.
 class JPortalHookScope : public StackObj {
 #ifdef ASSERT
   const NoSafepointVerifier _verifier;

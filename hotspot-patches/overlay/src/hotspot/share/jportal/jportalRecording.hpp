@@ -65,8 +65,8 @@ class JPortalRecording : AllStatic {
   // Exits the VM with a message. If -XX:+JPortal came from the environment, only warns and sets the
   // flag to false: no code exists, so no hook has kept or changed anything.
   static void cannot_record(const char* reason);
-  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. Returns false after
-  // cannot_record().
+  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. Returns false
+  // after cannot_record().
   static bool start_with_vm();
   // The address space of the code cache is reserved. Maps a memfd over it if -XX:JPortalCodeCache
   // wants that; returns whether it did. All of the memfd is committed.
