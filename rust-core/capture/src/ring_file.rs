@@ -254,9 +254,10 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
     }
     let image = Image::read(&file, &path)?;
     // A user may name the capture by a link. What is changed has no link for its name.
-    let named = capture.canonicalize().map_err(open)?;
+    let of_capture = |source| Error::Open { path: capture.to_owned(), source };
+    let named = capture.canonicalize().map_err(of_capture)?;
     let opened = reopen::open_to_continue(&named)?;
-    if names::identity(&opened.metadata().map_err(open)?) != found {
+    if names::identity(&opened.metadata().map_err(of_capture)?) != found {
         return Err(Error::Ring { path, reason: "another file has taken the place of the capture" });
     }
     let result = match reopen::reopen(opened, capture, geteuid().as_raw()) {

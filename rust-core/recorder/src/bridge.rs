@@ -165,7 +165,7 @@ mod ffi {
         /// access, because the recorder has repaired what was there.
         fn recorder_bus_error(address: usize) -> bool;
 
-        /// Async-signal-safe: the VM has met a fatal error. Stops the device; takes at most 50 ms,
+        /// Async-signal-safe: the VM has met a fatal error. Stops the device; takes at most 45 ms,
         /// which the device needs with very many events alone.
         fn recorder_crash_begins();
 
