@@ -60,8 +60,8 @@ void JPortalCode::set_exported(address begin, address end, bool value) {
 
 // --- Blobs
 
-static void commit_blob_with(u1 kind, const char* name, address begin, address end,
-                             const JPortalKept::Entry* entries, int count) {
+void JPortalCode::commit_blob(u1 kind, const char* name, address begin, address end,
+                              const JPortalKept::Entry* entries, int count) {
   JPortalBlobDefined r;
   r.start = (u8)begin;
   r.kind  = kind;
@@ -76,17 +76,13 @@ static void commit_blob_with(u1 kind, const char* name, address begin, address e
   b.commit(JPortalBlobDefined::KIND);
 }
 
-void JPortalCode::commit_blob(u1 kind, const char* name, address begin, address end) {
-  commit_blob_with(kind, name, begin, end, nullptr, 0);
-}
-
 // keep_code() must precede the test of is_on(). A recording that begins in between either finds the
 // code among the kept code, or has set is_on() before the test.
 static void export_blob(u1 kind, const char* name, address begin, address end,
                         const JPortalKept::Entry* entries, int count) {
   JPortalKept::keep_code(kind, name, begin, end, entries, count);
   if (JPortalRecording::is_on()) {
-    commit_blob_with(kind, name, begin, end, entries, count);
+    JPortalCode::commit_blob(kind, name, begin, end, entries, count);
   }
   JPortalCode::set_exported(begin, end, true);
 }

@@ -19,6 +19,7 @@
 #ifndef SHARE_JPORTAL_JPORTALCODE_HPP
 #define SHARE_JPORTAL_JPORTALCODE_HPP
 
+#include "jportal/jportalKept.hpp"
 #include "memory/allocation.hpp"
 #include "utilities/bitMap.hpp"
 #include "utilities/globalDefinitions.hpp"
@@ -48,7 +49,8 @@ class JPortalCode : AllStatic {
   // recordings.
   static void export_code(u1 kind, const char* name, address begin, address end);
   // Only commits the record; keeps nothing for later recordings.
-  static void commit_blob(u1 kind, const char* name, address begin, address end);
+  static void commit_blob(u1 kind, const char* name, address begin, address end,
+                          const JPortalKept::Entry* entries = nullptr, int count = 0);
   // Defined in jportalNMethod.cpp.
   static void export_nmethod(nmethod* nm);
 

@@ -19,7 +19,6 @@
 #include "precompiled.hpp"
 #include "code/nmethod.hpp"
 #include "jportal/jportal.hpp"
-#include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalByAddress.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalCompat.hpp"
@@ -140,18 +139,7 @@ void JPortalKept::keep_intrinsic(Method* m) {
 }
 
 static void export_kept(const JPortalKeptCode* c) {
-  JPortalBlobDefined r;
-  r.start = (u8)c->begin;
-  r.kind  = c->kind;
-  r.name  = c->name;
-  r.code  = JPortalBytes(c->begin, c->end - c->begin);
-  JPortalBuffer b;
-  r.write(&b);
-  JPortalAddressList list(&b);
-  for (int i = 0; i < c->count; i++) {
-    list.add(c->entries[i].name, c->entries[i].at);
-  }
-  b.commit(JPortalBlobDefined::KIND);
+  JPortalCode::commit_blob(c->kind, c->name, c->begin, c->end, c->entries, c->count);
 }
 
 // The lock is held while the records are committed. If code is freed in the meantime,
