@@ -98,6 +98,7 @@ fn or_remove(path: &Path, done: io::Result<()>) -> Result<(), Error> {
     })
 }
 
+#[derive(Debug)]
 enum Occupant {
     Capture,
     /// In words.
@@ -116,8 +117,12 @@ fn kind_of(path: &Path, uid: u32) -> Result<Option<Occupant>, Error> {
         Some(_) if meta.is_dir() => return Err(open(ErrorKind::IsADirectory.into())),
         Some(what) => what,
         None if meta.uid() != uid => "it belongs to another user",
-        None if is_capture(path).map_err(open)? => return Ok(Some(Occupant::Capture)),
-        None => "it is no capture",
+        None => match is_capture(path) {
+            Ok(true) => return Ok(Some(Occupant::Capture)),
+            Ok(false) => "it is no capture",
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(open(e)),
+        },
     };
     Ok(Some(Occupant::Other(what)))
 }
@@ -176,12 +181,17 @@ fn keep_old(path: &Path, uid: u32) -> Result<(), Error> {
         Some(Occupant::Capture) => std::fs::rename(path, &old),
         Some(Occupant::Other(what)) => return Err(Error::Foreign { path: old, what }),
     };
-    renamed.map_err(|source| Error::Open { path: old, source })
+    match renamed {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Open { path: old, source }),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn a_file_that_cannot_be_made_private_does_not_stay() {
@@ -192,5 +202,29 @@ mod tests {
         assert!(path.exists());
         let error = or_remove(&path, Err(ErrorKind::PermissionDenied.into())).unwrap_err();
         assert!(error.to_string().contains("cannot open") && !path.exists(), "{error}");
+    }
+    #[test]
+    fn what_vanishes_while_it_is_looked_at_is_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::write(&path, MAGIC).unwrap();
+        let uid = std::fs::metadata(&path).unwrap().uid();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    std::fs::rename(&path, &other).unwrap();
+                    std::fs::rename(&other, &path).unwrap();
+                }
+            });
+            let kinds: Vec<_> = (0..50_000).map(|_| kind_of(&path, uid)).collect();
+            done.store(true, Relaxed);
+            let vanished = kinds.into_iter().filter(|kind| match kind {
+                Ok(None) => true,
+                Ok(Some(Occupant::Capture)) => false,
+                other => panic!("{other:?}"),
+            });
+            assert!(vanished.count() > 0);
+        });
     }
 }
