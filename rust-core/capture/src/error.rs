@@ -246,11 +246,16 @@ pub enum Error {
 }
 
 impl CodecError {
+    /// [`Error::Memory`], if that is the reason; `None` if the bytes are.
+    pub(crate) fn memory(&self) -> Option<Error> {
+        match self {
+            Self::Memory { bytes } => Some(Error::Memory { bytes: *bytes as u64 }),
+            _ => None,
+        }
+    }
+
     /// [`Error::Memory`], if that is the reason; otherwise what `or` makes of it.
     pub(crate) fn or_memory(self, or: impl FnOnce(Self) -> Error) -> Error {
-        match self {
-            Self::Memory { bytes } => Error::Memory { bytes: bytes as u64 },
-            other => or(other),
-        }
+        self.memory().unwrap_or_else(|| or(self))
     }
 }

@@ -441,8 +441,8 @@ impl CaptureReader {
     ) -> Result<Option<T>, Error> {
         let value = match self.read(&Piece::of(entry)) {
             Ok(bytes) => match decode(&entry.head, &bytes) {
-                Err(CodecError::Memory { bytes }) => return Err(Error::Memory { bytes: bytes as u64 }),
-                value => value.ok(),
+                Ok(value) => Some(value),
+                Err(e) => e.memory().map_or(Ok(None), Err)?,
             },
             Err(Error::Checksum { .. }) => None,
             Err(e) => return Err(e),

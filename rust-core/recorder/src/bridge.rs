@@ -127,11 +127,18 @@ mod ffi {
         /// Writes what the flight recorder holds to a capture at `path`. The capture contains
         /// `reason`. Returns 0, or a code, when the dump is complete, after at most 20 s. An
         /// existing file is never replaced: a `path` that ends in a number becomes the next free
-        /// one.
+        /// one. Copies the path of the capture to `written`, in the way `recorder_last_error`
+        /// copies its message.
         ///
         /// # Safety
-        /// `path` and `reason` are NUL-terminated strings.
-        unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32;
+        /// `path` and `reason` are NUL-terminated strings; `size` bytes can be written at
+        /// `written`, which is no part of them.
+        unsafe fn recorder_dump(
+            path: *const c_char,
+            reason: *const c_char,
+            written: *mut c_char,
+            size: usize,
+        ) -> i32;
 
         /// The same, without a wait: pauses the device, for which it takes at most 1 ms (with the
         /// emulated unit two seconds), and leaves a request for a thread of the recorder. Returns
@@ -289,7 +296,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<RecordingConfig, Error> {
 
 /// # Safety
 /// `size` bytes can be written at `buf`.
-unsafe fn copy_text(text: &str, buf: *mut c_char, size: usize) -> usize {
+unsafe fn copy_text(text: &[u8], buf: *mut c_char, size: usize) -> usize {
     if !buf.is_null() && size > 0 {
         let n = text.len().min(size - 1);
         // SAFETY: `n + 1 <= size` bytes can be written there, and `text` is not part of them.
@@ -305,7 +312,7 @@ unsafe fn copy_text(text: &str, buf: *mut c_char, size: usize) -> usize {
 /// As declared in the bridge.
 unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
     // SAFETY: passed on from the caller.
-    entry(0, || unsafe { copy_text(&lock(&LAST_ERROR), buf, size) })
+    entry(0, || unsafe { copy_text(lock(&LAST_ERROR).as_bytes(), buf, size) })
 }
 
 fn recorder_filters_files_only(source: i32) -> bool {
@@ -383,14 +390,25 @@ fn recorder_stop(reason: i32) -> i32 {
 
 /// # Safety
 /// As declared in the bridge.
-unsafe fn recorder_dump(path: *const c_char, reason: *const c_char) -> i32 {
+unsafe fn recorder_dump(
+    path: *const c_char,
+    reason: *const c_char,
+    written: *mut c_char,
+    size: usize,
+) -> i32 {
     entry(6, || {
         let Some(recorder) = recorder() else { return note(&Error::Dump("nothing is recorded".into())) };
         // SAFETY: the caller passes NUL-terminated strings.
         let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
         let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
-        let done = recorder.dump(path, &reason.to_string_lossy());
-        done.map_or_else(|e| note(&e), |()| 0)
+        match recorder.dump(path, &reason.to_string_lossy()) {
+            Ok(path) => {
+                // SAFETY: passed on from the caller.
+                unsafe { copy_text(path.as_os_str().as_bytes(), written, size) };
+                0
+            }
+            Err(e) => note(&e),
+        }
     })
 }
 
@@ -437,7 +455,7 @@ unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
     entry(0, || {
         let text = recorder().map_or_else(|| "state: not started\n".into(), |r| r.status());
         // SAFETY: passed on from the caller.
-        unsafe { copy_text(&text, buf, size) }
+        unsafe { copy_text(text.as_bytes(), buf, size) }
     })
 }
 

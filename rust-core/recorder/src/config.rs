@@ -59,11 +59,14 @@ pub struct Trimming {
     /// What ended up to this time before the reach stays described, because threads may notice late
     /// that code has changed.
     pub margin: Duration,
+    /// How long it waits after an attempt that came to nothing.
+    pub retry: Duration,
 }
 
 impl Default for Trimming {
     fn default() -> Self {
-        Self { above: 16 << 20, reach: Duration::from_secs(30), margin: Duration::from_secs(5) }
+        let five = Duration::from_secs(5);
+        Self { above: 16 << 20, reach: Duration::from_secs(30), margin: five, retry: five }
     }
 }
 

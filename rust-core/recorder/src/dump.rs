@@ -99,7 +99,7 @@ pub(crate) fn collect(
     got.map(|()| (windows, mark))
 }
 
-/// Writes a capture with the metadata up to `mark` and the windows.
+/// Writes a capture with the metadata up to `mark` and the windows, and returns its path.
 pub(crate) fn write(
     session: &Session,
     path: &Path,
@@ -107,7 +107,7 @@ pub(crate) fn write(
     mark: u64,
     reason: &str,
     slow: Option<SlowCall>,
-) -> Result<(), Error> {
+) -> Result<PathBuf, Error> {
     let (mut writer, path) = copy_metadata(session, path, mark)?;
     let refused = |source| Error::Capture { path: path.clone(), source };
     append(&mut writer, windows).map_err(refused)?;
@@ -122,10 +122,10 @@ pub(crate) fn write(
         counters.extend(facts.map(|(name, value)| Counter { name: name.into(), value }));
     }
     let written = writer.finish(EndReason::Stopped, reason, counters).map_err(refused)?;
-    let (path, pt, metadata) = (path.display(), written.pt, written.metadata);
-    let text = format!("{path}: {pt} bytes of trace, {metadata} of metadata ({reason})");
+    let (name, pt, metadata) = (path.display(), written.pt, written.metadata);
+    let text = format!("{name}: {pt} bytes of trace, {metadata} of metadata ({reason})");
     session.log.line(Level::Info, &text);
-    Ok(())
+    Ok(path)
 }
 
 /// Appends the windows to the dump as sideband and trace.

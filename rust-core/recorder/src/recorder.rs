@@ -17,7 +17,7 @@ use jportal_perf_abi::kernel::{Kernel, Linux};
 use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::mpsc::RecvTimeoutError;
@@ -292,12 +292,12 @@ impl Recorder {
     }
 
     /// Writes what the flight recorder holds to a separate capture; the recording continues.
-    /// The capture contains `reason`. Waits until it is complete.
+    /// The capture contains `reason`. Waits until it is complete, and returns its path.
     ///
     /// # Errors
     /// When nothing is recorded, when the recording is not that of a flight recorder, or when
     /// the capture cannot be written.
-    pub fn dump(&self, path: &Path, reason: &str) -> Result<(), Error> {
+    pub fn dump(&self, path: &Path, reason: &str) -> Result<PathBuf, Error> {
         let dump = sys::with_signals_blocked(|| self.spawn_dump(path, reason, Caller::Waits))?;
         let limit = self.session.limits.dump;
         dump.written.recv_timeout(limit).unwrap_or_else(|_| {
@@ -333,7 +333,7 @@ impl Recorder {
         let (done, written) = mpsc::sync_channel(1);
         let (collected, copied) = mpsc::sync_channel(1);
         let write = move || {
-            let mut result = Ok(());
+            let mut result = Err(Error::Dump("its thread panicked".into()));
             guarded(&own, || result = make_dump(&own, &drains, &path, &reason, caller, &collected));
             drop(collected);
             if let (Err(e), Caller::Continues(_)) = (&result, caller) {
@@ -534,10 +534,10 @@ struct UnderWay {
     /// The windows are copied.
     copied: mpsc::Receiver<()>,
     /// The outcome.
-    written: mpsc::Receiver<Result<(), Error>>,
+    written: mpsc::Receiver<Result<PathBuf, Error>>,
 }
 
-/// Makes a dump. Sends to `collected` when its windows are copied.
+/// Makes a dump, and returns its path. Sends to `collected` when its windows are copied.
 fn make_dump(
     session: &Session,
     drains: &[Thread],
@@ -545,7 +545,7 @@ fn make_dump(
     reason: &str,
     caller: Caller,
     collected: &mpsc::SyncSender<()>,
-) -> Result<(), Error> {
+) -> Result<PathBuf, Error> {
     let turn = lock(&session.collecting);
     if !session.ring.is_open() || session.stopping.load(Acquire) {
         if let Caller::Continues(_) = caller {

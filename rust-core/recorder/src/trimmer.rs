@@ -17,8 +17,6 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the trimming waits after an attempt that came to nothing.
-const RETRY: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5000 });
 /// How often, and with what pause, it waits for dumps to be written.
 const ROUNDS: u32 = 100;
 const ROUND: Duration = Duration::from_millis(100);
@@ -65,7 +63,7 @@ impl Trimmer {
             return;
         }
         if self.astray.is_some() && self.astray != sys::identity(&session.path) {
-            self.not_before = Instant::now() + RETRY;
+            self.not_before = Instant::now() + session.trimming.retry;
             return;
         }
         self.astray = None;
@@ -92,10 +90,10 @@ impl Trimmer {
     fn after(&mut self, session: &Session, thread: JoinHandle<Result<Trimmed, Error>>) {
         match thread.join() {
             Ok(Ok(Trimmed::To(bytes))) => self.above = session.trimming.above.max(2 * bytes),
-            Ok(Ok(Trimmed::Later)) => self.not_before = Instant::now() + RETRY,
+            Ok(Ok(Trimmed::Later)) => self.not_before = Instant::now() + session.trimming.retry,
             Ok(Ok(Trimmed::Astray(identity))) => {
                 self.astray = Some(identity);
-                self.not_before = Instant::now() + RETRY;
+                self.not_before = Instant::now() + session.trimming.retry;
                 let path = session.path.display();
                 let text = format!(
                     "the capture is not trimmed, and grows: it is no longer at {path}; move it back there"
@@ -182,6 +180,8 @@ mod tests {
     use jportal_capture::schema::ThreadExited;
     use jportal_capture::{CaptureReader, CaptureWriter, Header, Record, Stamped, encode_frame};
 
+    const RETRY: Duration = Duration::from_millis(20);
+
     fn lines(log: &Log, level: Level) -> Vec<String> {
         log.lines().into_iter().filter(|line| line.0 == level).map(|line| line.1).collect()
     }
@@ -202,7 +202,7 @@ mod tests {
             path: path.clone(),
             source: Source::None,
             snapshot_bytes: 1,
-            trimming: Trimming { above: 1, reach: Duration::ZERO, margin: Duration::ZERO },
+            trimming: Trimming { above: 1, reach: Duration::ZERO, margin: Duration::ZERO, retry: RETRY },
             log: Log::to_memory(),
             ..RecordingConfig::default()
         };

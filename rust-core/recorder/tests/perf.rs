@@ -806,7 +806,7 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     // Numbered dumps, which the VM makes by itself, take the next free number.
     let numbered = |n: u32| setting.folder.path().join(format!("a.jportal.dump{n}"));
     std::fs::copy(&dump, numbered(1)).unwrap();
-    recorder.dump(&numbered(1), "again").unwrap();
+    assert_eq!(recorder.dump(&numbered(1), "again").unwrap(), numbered(2));
     assert_eq!(std::fs::read(&dump).unwrap(), std::fs::read(numbered(1)).unwrap());
     let dump = numbered(2);
     assert_eq!(CaptureReader::open(&dump).unwrap().completeness().end.as_ref().unwrap().pt_bytes, 0);
@@ -860,7 +860,7 @@ fn the_metadata_of_a_flight_recorder_is_bounded() {
     let (reach, margin) = (Duration::from_millis(30), Duration::from_millis(10));
     let setting = Setting {
         snapshot: 256 << 10,
-        trimming: Trimming { above: 64 << 10, reach, margin },
+        trimming: Trimming { above: 64 << 10, reach, margin, ..Trimming::default() },
         ..Setting::new(Rules::default())
     };
     let recorder = setting.run().unwrap();
@@ -917,7 +917,12 @@ fn reader_of_ring(setting: &Setting) -> Vec<u8> {
 fn a_capture_whose_name_was_taken_is_not_trimmed() {
     let setting = Setting {
         snapshot: 256 << 10,
-        trimming: Trimming { above: 64 << 10, reach: Duration::ZERO, margin: Duration::ZERO },
+        trimming: Trimming {
+            above: 64 << 10,
+            reach: Duration::ZERO,
+            margin: Duration::ZERO,
+            ..Trimming::default()
+        },
         ..Setting::new(Rules::default())
     };
     let recorder = setting.run().unwrap();

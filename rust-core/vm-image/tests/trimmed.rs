@@ -286,8 +286,9 @@ fn a_trimmed_capture_describes_the_same_vm() {
         writer.metadata(&bytes).unwrap();
         let horizon = rng.u64(0..vm.now);
         let copy = writer.copy().unwrap().trimmed_to(&other, uid, Tsc(horizon), &|| true, Global).unwrap();
-        drop(copy.take_place(&other).unwrap());
-        let (whole, trimmed) = (CaptureReader::open(&path).unwrap(), CaptureReader::open(&other).unwrap());
+        let whole = CaptureReader::open(&path).unwrap();
+        drop(copy.take_place(&path).unwrap());
+        let trimmed = CaptureReader::open(&path).unwrap();
         left = (left.0 + whole.metadata().count(), left.1 + trimmed.metadata().count());
         let (a, b) = (image(&whole, horizon), image(&trimmed, horizon));
         // No compiler made this code, so its debug info is flawed. Nothing is unknown.

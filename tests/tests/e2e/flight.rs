@@ -134,6 +134,12 @@ fn dumps(test: &str, number: u64) {
         busy += u64::from(workers.filter(|t| t["bytecodes"]["decoded"].as_u64() > Some(0)).count() > 1);
     }
     assert!(busy > number / 2, "several threads in {busy} of {number} dumps only");
+    // A file that has the name stays, and the answer names the one with the next number.
+    let (first, second) = (flight.file("dump1"), flight.file("dump2"));
+    std::fs::write(&first, "kept").unwrap();
+    let answer = flight.jcmd(pid, &["JPortal.dump", &format!("file={}", first.display())]);
+    assert!(answer.contains(&format!("dumped to: {}\n", second.display())), "{answer}");
+    assert!(std::fs::read(&first).unwrap() == b"kept" && process::size(&second) > 100_000);
     process::send(pid, libc::SIGTERM).unwrap();
     running.wait(LIMIT).unwrap();
     flight.sound(&flight.file("flight.jportal"));

@@ -16,7 +16,7 @@ use jportal_units::Tsc;
 
 use super::{CaptureCopy, CaptureWriter, PREAMBLE, copy_streams};
 use crate::chunk::{HEAD, Head, Kind};
-use crate::codec::{CodecError, Source, Wire};
+use crate::codec::{Source, Wire};
 use crate::create::Earlier;
 use crate::error::Error;
 use crate::frames::{FrameHeader, FrameTracker, decode_frame};
@@ -125,8 +125,7 @@ impl CaptureCopy {
             if head.kind == Kind::Header {
                 match Header::decode(&mut Source::new(payload)) {
                     Ok(later) => header = Some(later),
-                    Err(CodecError::Memory { bytes }) => return Err(Error::Memory { bytes: bytes as u64 }),
-                    Err(_) => {}
+                    Err(e) => e.memory().map_or(Ok(()), Err)?,
                 }
             }
             if head.kind != Kind::Metadata {
@@ -237,9 +236,6 @@ impl<A: Allocator + Clone> TrimmedCopy<A> {
         let open = |source| Error::Open { path: path.to_owned(), source };
         let what = "it is not the file that is recorded to";
         let foreign = || Error::Foreign { path: path.to_owned(), what };
-        if self.path == path {
-            return self.writer.take().map(|writer| *writer).ok_or(Error::Closed);
-        }
         if !exchange(&self.path, path).map_err(open)? {
             // Somebody may put another file there between the look and the renaming.
             if !self.is_original(path) {

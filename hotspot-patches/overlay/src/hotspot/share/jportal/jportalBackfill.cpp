@@ -22,6 +22,7 @@
 #include "code/nmethod.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBackfill.hpp"
+#include "jportal/jportalBridge.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalCompat.hpp"
 #include "jportal/jportalInterpreter.hpp"
@@ -64,7 +65,7 @@ static bool is_reported(InstanceKlass* ik) {
 
 // The graph also contains the previous versions of redefined classes, each as a class of its own.
 static void backfill_class(Klass* k) {
-  if (!k->is_instance_klass()) return;
+  if (!k->is_instance_klass() || !JPortalBridge::active()) return;
   InstanceKlass* ik = InstanceKlass::cast(k);
   // If the class is being linked, some of its methods may already have their stubs.
   for (int i = 0; i < ik->methods()->length(); i++) {
@@ -104,7 +105,7 @@ static void backfill_nmethod(nmethod* nm) {
 static void backfill_nmethods() {
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
   NMethodIterator iter(NMethodIterator::all_blobs);
-  while (iter.next()) {
+  while (iter.next() && JPortalBridge::active()) {
     backfill_nmethod(iter.method());
   }
 }
@@ -125,7 +126,8 @@ static void backfill_threads() {
 }
 
 // Exports in the order in which one record may refer to another: threads, the interpreter and other
-// blobs, then classes and methods, then the nmethods compiled from them.
+// blobs, then classes and methods, then the nmethods compiled from them. Ends early when the
+// recorder has refused a record.
 void JPortalBackfill::all() {
   assert(SafepointSynchronize::is_at_safepoint() && JPortalRecording::is_on(), "the order is what makes it complete");
   classes = nmethods = 0;

@@ -64,8 +64,8 @@ void JPortalBridge::stop(StopReason reason) {
   jportal::recorder_stop(reason);
 }
 
-int32_t JPortalBridge::dump(const char* path, const char* reason) {
-  return jportal::recorder_dump(path, reason);
+int32_t JPortalBridge::dump(const char* path, const char* reason, char* written, size_t size) {
+  return jportal::recorder_dump(path, reason, written, size);
 }
 
 int32_t JPortalBridge::request_dump(const char* path, const char* reason) {

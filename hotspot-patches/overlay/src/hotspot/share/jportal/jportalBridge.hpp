@@ -70,8 +70,9 @@ class JPortalBridge {
   static void stop(StopReason reason);
   // Writes the contents of the flight recorder to a capture at 'path', which also contains
   // 'reason'. Waits for file I/O and for threads of the recorder, but takes no VM lock. Returns 0
-  // on success.
-  static int32_t dump(const char* path, const char* reason);
+  // on success; 'written' is then the capture's path, which has another number if something had
+  // that of 'path'.
+  static int32_t dump(const char* path, const char* reason, char* written, size_t size);
   // Same, but only hands the request to a thread of the recorder, which dumps and logs the outcome.
   // May be called in any thread state. Disables events for at most 1 ms; with the emulated unit it
   // waits until that has stopped, at most two seconds. Returns 0 if the request was taken; it is

@@ -41,11 +41,12 @@ void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current
     st->print_cr("JPortal cannot dump: the name of the file is too long.");
     return;
   }
+  char written[JVM_MAXPATHLEN];
   int32_t result;
   {
     // The call waits for file I/O and for threads of the recorder.
     ThreadToNativeFromVM native(current);
-    result = JPortalBridge::dump(path, "asked for");
+    result = JPortalBridge::dump(path, "asked for", written, sizeof(written));
   }
   if (result != 0) {
     char detail[1024];
@@ -53,7 +54,7 @@ void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current
     st->print_cr("JPortal cannot dump: %s", detail);
     return;
   }
-  st->print_cr("dumped to: %s", path);
+  st->print_cr("dumped to: %s", written);
 }
 
 void JPortalFlight::request_dump(const char* reason) {
