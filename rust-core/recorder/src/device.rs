@@ -57,7 +57,7 @@ pub trait Device: Send + Sync {
     /// Opens the device and returns the consuming half of each core's rings with the core's
     /// number. The calling thread and those that it creates later are traced. With
     /// [`RecordingConfig::attach`], so are the threads that exist when the device is enabled,
-    /// except `own`, the recorder's threads.
+    /// except `own`, the recorder's threads. What it takes for them is mostly done here.
     ///
     /// # Errors
     /// When a ring cannot be opened.

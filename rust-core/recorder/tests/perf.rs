@@ -966,8 +966,7 @@ fn a_recording_takes_no_more_than_a_quarter_of_the_files() {
         setting
     };
     let few = attached(127);
-    let recorder = few.start().unwrap();
-    let error = few.set_code_cache(&recorder).err().unwrap().to_string();
+    let error = few.start().err().unwrap().to_string();
     assert!(error.contains("needs 32 file descriptors (4 threads, 4 cores)"), "{error}");
     assert!(error.contains("`ulimit -n 128`") && error.contains("-XX:+JPortalStart"), "{error}");
     assert_eq!(few.kernel.attached(0, true).0, []);
@@ -1014,10 +1013,7 @@ fn check_attached(setting: &Setting, threads: &[u32]) {
 fn threads_that_are_there_get_events_of_their_own() {
     let setting = running();
     let recorder = setting.start().unwrap();
-    assert_eq!(setting.kernel.attached(0, true).0, [], "not before it is enabled");
-    setting.kernel.forget_calls();
-    setting.set_code_cache(&recorder).unwrap();
-    check_attached(&setting, &[61, 62, 63]);
+    assert_eq!(setting.kernel.attached(0, true), (vec![61, 62, 63], false), "not enabled yet");
     let calls = setting.kernel.calls();
     // The output of a thread's events is set to the core's ring before anything runs.
     let each = |tid, core| {
@@ -1030,7 +1026,12 @@ fn threads_that_are_there_get_events_of_their_own() {
     };
     let expected: Vec<KernelCall> =
         [61, 62, 63].iter().flat_map(|&tid| (0..CORES).flat_map(move |core| each(tid, core))).collect();
-    assert_eq!(calls[..expected.len()], expected);
+    assert_eq!(calls[calls.len() - expected.len()..], expected);
+    setting.kernel.forget_calls();
+    setting.set_code_cache(&recorder).unwrap();
+    check_attached(&setting, &[61, 62, 63]);
+    let calls = setting.kernel.calls();
+    assert!(!calls.iter().any(|c| matches!(c, KernelCall::AttachPt(..))), "{calls:?}");
     let filters = calls.iter().filter(|c| matches!(c, KernelCall::SetFilter(..))).count();
     let enables = |pt| calls.iter().filter(|c| matches!(c, KernelCall::Enable(_, p) if *p == pt)).count();
     // A drain may have enabled an event again meanwhile.
@@ -1072,6 +1073,38 @@ fn a_thread_that_comes_meanwhile_begins_it_anew() {
     assert_eq!(setting.kernel.open_events(), 0);
 }
 
+/// Between the opening of the events and the safepoint.
+#[test]
+fn a_thread_that_comes_before_the_safepoint_begins_it_anew() {
+    let setting = running();
+    let recorder = setting.start().unwrap();
+    setting.kernel.have_threads(&[70]);
+    setting.set_code_cache(&recorder).unwrap();
+    check_attached(&setting, &[61, 62, 63, 70]);
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
+/// The ids may belong to other threads by then.
+#[test]
+fn events_that_were_opened_long_ago_are_opened_anew() {
+    let setting = running();
+    let recorder = setting.start().unwrap();
+    std::thread::sleep(Duration::from_millis(1100));
+    setting.kernel.forget_calls();
+    setting.set_code_cache(&recorder).unwrap();
+    assert!(setting.kernel.calls().contains(&KernelCall::AttachPt(61, 0)));
+    check_attached(&setting, &[61, 62, 63]);
+}
+
+#[test]
+fn events_that_were_opened_ahead_end_with_the_recording() {
+    let setting = running();
+    let recorder = setting.start().unwrap();
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
 #[test]
 fn a_thread_that_ends_meanwhile_is_left_out() {
     let setting = running();
@@ -1094,8 +1127,9 @@ fn check_attached_but(setting: &Setting, gone: u32) {
 #[test]
 fn threads_that_do_not_stop_coming_are_an_error() {
     let setting = running();
-    for n in 0..2000 {
+    for n in 0..100 {
         setting.kernel.change_thread(n * 24, 100 + n as u32);
+        setting.kernel.change_thread((n + 1) * 24, 100 + n as u32);
     }
     let recorder = setting.start().unwrap();
     let error = setting.set_code_cache(&recorder).unwrap_err();
@@ -1115,11 +1149,9 @@ fn what_a_thread_is_refused_ends_the_start() {
     for (at, errno, cause, remedy) in cases {
         let setting = running();
         setting.kernel.refuse(at, errno, Some(2));
-        let recorder = setting.start().unwrap();
-        let error = setting.set_code_cache(&recorder).unwrap_err();
+        let error = setting.start().err().unwrap();
         assert!(matches!(&error, Error::Refused(r) if r.cause == cause), "{error}");
         assert!(error.to_string().contains(remedy), "{error}");
-        recorder.stop(StopReason::Asked);
         assert_eq!(setting.kernel.open_events(), 0);
     }
 }

@@ -34,6 +34,7 @@ use crate::config::RecordingConfig;
 use crate::error::Error;
 use crate::log::{Level, Log};
 use crate::sys::rdtsc;
+use attach::Ahead;
 use clock::Span;
 use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig, TimeConversion};
@@ -50,7 +51,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often all events are enabled again, because the kernel may have turned some off without
@@ -72,6 +73,8 @@ pub struct Perf {
     opened: OnceLock<Opened>,
     /// Threads that exist before the recording are traced, too.
     attach: bool,
+    /// Events of threads that exist, until `enable`.
+    ahead: Mutex<Option<Ahead>>,
     /// Ids of the recorder's threads.
     own_threads: OnceLock<Vec<u32>>,
     /// Tracing is wanted: set by `enable`, cleared by `disable`.
@@ -137,6 +140,7 @@ impl Perf {
             keep,
             opened: OnceLock::new(),
             attach: config.attach,
+            ahead: Mutex::new(None),
             own_threads: OnceLock::new(),
             enabled: AtomicBool::new(false),
             paused: AtomicBool::new(false),
@@ -239,6 +243,10 @@ impl Perf {
         EventPlan { pt, common: opened.common, sizes: opened.sizes, overwrite: self.keep.is_some() }
     }
 
+    fn ahead(&self) -> MutexGuard<'_, Option<Ahead>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn detail(&self) -> String {
         let Some(o) = self.opened.get() else { return String::new() };
         let children = if o.common.threads_only { "" } else { ", forked children until their exec too" };
@@ -305,6 +313,9 @@ impl Device for Perf {
         let _ = self.own_threads.set(own.to_vec());
         let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested, self.keep.is_some())?;
         opened.tell(&self.host);
+        if self.attach {
+            *self.ahead() = attach::ahead(&self.host, &opened, &self.plan(&opened), own)?;
+        }
         // Cannot fail: `rings` is called only once.
         let _ = self.opened.set(opened);
         Ok(rings)
@@ -319,7 +330,8 @@ impl Device for Perf {
     fn enable(&self, low: u64, high: u64, file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
         if let Some(opened) = self.opened.get().filter(|_| self.attach) {
             let own = self.own_threads.get().map_or(&[][..], Vec::as_slice);
-            attach::all(&self.host, opened, &self.plan(opened), own)?;
+            let earlier = self.ahead().take();
+            attach::all(&self.host, opened, &self.plan(opened), own, earlier)?;
         }
         let filter = match &self.pt {
             Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), file)?,
@@ -475,6 +487,7 @@ impl Device for Perf {
 
     fn finish(&self) {
         self.enabled.store(false, SeqCst);
+        drop(self.ahead().take());
         for c in self.cores() {
             c.close();
         }

@@ -271,8 +271,8 @@ class VM_JPortalStart : public VM_Operation {
 };
 
 // Tracing begins after the walk, so the records of all code that the trace can show precede it.
-// set_code_cache() opens the kernel's events for each existing thread; at the safepoint no Java
-// thread can create another one meanwhile.
+// open_at() has opened the kernel's events for each thread. set_code_cache() opens them anew if
+// there is another thread now; at the safepoint no Java thread can create one meanwhile.
 int JPortalRecording::begin_at_safepoint() {
   set_on(true);
   JPortalBackfill::all();
