@@ -120,6 +120,7 @@ fn kind_of(path: &Path, uid: u32) -> Result<Option<Occupant>, Error> {
         None => match is_capture(path) {
             Ok(true) => return Ok(Some(Occupant::Capture)),
             Ok(false) => "it is no capture",
+            // It has vanished since.
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(open(e)),
         },
@@ -182,6 +183,7 @@ fn keep_old(path: &Path, uid: u32) -> Result<(), Error> {
         Some(Occupant::Other(what)) => return Err(Error::Foreign { path: old, what }),
     };
     match renamed {
+        // Not found: somebody else has renamed or removed it.
         Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Open { path: old, source }),
         _ => Ok(()),
     }
@@ -203,6 +205,7 @@ mod tests {
         let error = or_remove(&path, Err(ErrorKind::PermissionDenied.into())).unwrap_err();
         assert!(error.to_string().contains("cannot open") && !path.exists(), "{error}");
     }
+
     #[test]
     fn what_vanishes_while_it_is_looked_at_is_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1127,6 +1127,7 @@ fn check_attached_but(setting: &Setting, gone: u32) {
 #[test]
 fn threads_that_do_not_stop_coming_are_an_error() {
     let setting = running();
+    // Each comes when the one before goes, so each attempt sees another one.
     for n in 0..100 {
         setting.kernel.change_thread(n * 24, 100 + n as u32);
         setting.kernel.change_thread((n + 1) * 24, 100 + n as u32);
