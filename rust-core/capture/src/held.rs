@@ -9,28 +9,52 @@
 //! reads needs no lock. Some file systems know none; nothing is then known about their files.
 
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::create::open_to_look;
 use crate::error::Error;
 
-/// How often, and with what pause, the lock is tried: others who ask for it hold one for a moment.
-const ROUNDS: u32 = 50;
-const ROUND: Duration = Duration::from_millis(2);
+/// The pause between two attempts to take the lock.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How long [`take`] waits for the end of an exclusive lock. VMs that begin at once hold it one after
+/// the other, to rename an earlier capture.
+const EXCLUSIVE: Duration = Duration::from_millis(100);
+/// How long the lock is waited for while others share it. They only ask whether somebody writes
+/// ([`is_held`]), but the scheduler may take the core from them while they hold it.
+const SHARED: Duration = Duration::from_secs(5);
 
 /// Takes the lock. `false`: somebody else holds it.
 pub(crate) fn take(file: &File) -> bool {
-    for _ in 0..ROUNDS {
+    // A file system without locks: nobody can hold one.
+    take_within(file, EXCLUSIVE).unwrap_or(true)
+}
+
+/// Takes the lock unless somebody holds it exclusively, a writer. `false`: somebody does, or others
+/// share it for longer than any question takes.
+///
+/// # Errors
+/// When the file system knows no locks.
+pub(crate) fn take_of_the_dead(file: &File) -> io::Result<bool> {
+    take_within(file, Duration::ZERO)
+}
+
+fn take_within(file: &File, exclusive: Duration) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => sleep(ROUND),
-            // No lock can be had, or it is there.
-            _ => return true,
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(e)) => return Err(e),
+            Err(TryLockError::WouldBlock) => {}
         }
+        let limit = if is_held(file) { exclusive } else { SHARED };
+        if start.elapsed() >= limit {
+            return Ok(false);
+        }
+        sleep(PAUSE);
     }
-    false
 }
 
 /// Whether somebody holds the lock. Others who ask at the same time do not count.

@@ -48,7 +48,7 @@
 //! rest may be a hole. The VM holds an exclusive `flock` on the file while it lives.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -247,10 +247,9 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
         return Ok(if held::is_written(capture)? { Recovery::Live } else { Recovery::NotNeeded });
     };
     let open = |source| Error::Open { path: path.clone(), source };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(Recovery::Live),
-        Err(TryLockError::Error(e)) => return Err(open(e)),
+    // VMs that start look whether the ring's VM is dead, too: [`remove_oldest`].
+    if !held::take_of_the_dead(&file).map_err(open)? {
+        return Ok(Recovery::Live);
     }
     let image = Image::read(&file, &path)?;
     // A user may name the capture by a link. What is changed has no link for its name.
@@ -268,7 +267,11 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
     };
     // A copy of the capture names the same ring, which the original still needs.
     if image.capture == (0, 0) || image.capture == found {
-        std::fs::remove_file(&path).map_err(open)?;
+        match std::fs::remove_file(&path) {
+            // A VM that started, or another recovery, was faster.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            removed => removed.map_err(open)?,
+        }
     }
     Ok(result)
 }

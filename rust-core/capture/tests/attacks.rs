@@ -8,6 +8,8 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use jportal_capture::codec::Appended;
@@ -214,6 +216,37 @@ fn who_asks_for_a_vm_is_none() {
     assert!(!is_live(&folder.file("a")).unwrap());
     ring_file::remove_oldest(&private, 0);
     assert!(!ring.exists());
+}
+
+/// A VM that starts looks at all rings for dead ones. A recovery at the same time does not take the
+/// look for a living VM.
+#[test]
+fn a_recovery_waits_for_who_asks() {
+    let folder = Folder::new();
+    let ring = ring_name(&folder);
+    let private = ring.parent().unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It removes no ring: other tests have theirs in the folder.
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                ring_file::remove_oldest(private, usize::MAX)
+            }
+        });
+        let found: Vec<_> =
+            (0..200).map(|n| recover(&killed(&folder, &n.to_string(), &ring)).unwrap()).collect();
+        done.store(true, Relaxed);
+        assert!(found.iter().all(|found| matches!(found, Recovery::Done { .. })), "{found:?}");
+    });
+    // However long they ask: the ring is not read before.
+    let capture = killed(&folder, "a", &ring);
+    let asks = fs::File::open(&ring).unwrap();
+    asks.try_lock_shared().unwrap();
+    let recovery = std::thread::spawn(move || recover(&capture).unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!recovery.is_finished());
+    drop(asks);
+    assert!(matches!(recovery.join().unwrap(), Recovery::Done { .. }));
 }
 
 #[test]
