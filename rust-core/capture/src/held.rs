@@ -9,7 +9,7 @@
 //! reads needs no lock. Some file systems know none; nothing is then known about their files.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -22,39 +22,34 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long [`take`] waits for the end of an exclusive lock. VMs that begin at once hold it one after
 /// the other, to rename an earlier capture.
 const EXCLUSIVE: Duration = Duration::from_millis(100);
+/// How long [`take_of_the_dead`] waits for the recovery by another process.
+const RECOVERY: Duration = Duration::from_secs(60);
 /// How long the lock is waited for while others share it. They only ask whether somebody writes
 /// ([`is_held`]), but the scheduler may take the core from them while they hold it.
 const SHARED: Duration = Duration::from_secs(5);
 
 /// Takes the lock. `false`: somebody else holds it.
 pub(crate) fn take(file: &File) -> bool {
-    // A file system without locks: nobody can hold one.
-    take_within(file, EXCLUSIVE).unwrap_or(true)
+    take_within(file, EXCLUSIVE)
 }
 
-/// Takes the lock unless somebody holds it exclusively, a writer. `false`: somebody does, or others
-/// share it for longer than any question takes.
-///
-/// # Errors
-/// When the file system knows no locks.
-pub(crate) fn take_of_the_dead(file: &File) -> io::Result<bool> {
-    take_within(file, Duration::ZERO)
+/// Takes the lock on the capture of a dead VM. If another process recovers it, waits for its end.
+/// `false`: that takes too long.
+pub(crate) fn take_of_the_dead(file: &File) -> bool {
+    take_within(file, RECOVERY)
 }
 
-fn take_within(file: &File, exclusive: Duration) -> io::Result<bool> {
+fn take_within(file: &File, exclusive: Duration) -> bool {
     let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::Error(e)) => return Err(e),
-            Err(TryLockError::WouldBlock) => {}
-        }
+    // On a file system without locks, nobody can hold one.
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         let limit = if is_held(file) { exclusive } else { SHARED };
         if start.elapsed() >= limit {
-            return Ok(false);
+            return false;
         }
         sleep(PAUSE);
     }
+    true
 }
 
 /// Whether somebody holds the lock. Others who ask at the same time do not count.

@@ -247,8 +247,7 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
         return Ok(if held::is_written(capture)? { Recovery::Live } else { Recovery::NotNeeded });
     };
     let open = |source| Error::Open { path: path.clone(), source };
-    // VMs that start look whether the ring's VM is dead, too: [`remove_oldest`].
-    if !held::take_of_the_dead(&file).map_err(open)? {
+    if held::is_held(&file) {
         return Ok(Recovery::Live);
     }
     let image = Image::read(&file, &path)?;
@@ -258,6 +257,10 @@ pub fn recover(capture: &Path) -> Result<Recovery, Error> {
     let opened = reopen::open_to_continue(&named)?;
     if names::identity(&opened.metadata().map_err(of_capture)?) != found {
         return Err(Error::Ring { path, reason: "another file has taken the place of the capture" });
+    }
+    // The VM, which would hold both locks, is dead: only another recovery may hold this one.
+    if !held::take_of_the_dead(&opened) {
+        return Ok(Recovery::Live);
     }
     let result = match reopen::reopen(opened, capture, geteuid().as_raw()) {
         Ok(writer) => complete(writer, &image)?,

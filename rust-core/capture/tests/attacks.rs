@@ -221,7 +221,7 @@ fn who_asks_for_a_vm_is_none() {
 /// A VM that starts looks at all rings for dead ones. A recovery at the same time does not take the
 /// look for a living VM.
 #[test]
-fn a_recovery_waits_for_who_asks() {
+fn who_asks_during_a_recovery_is_no_vm() {
     let folder = Folder::new();
     let ring = ring_name(&folder);
     let private = ring.parent().unwrap();
@@ -238,15 +238,34 @@ fn a_recovery_waits_for_who_asks() {
         done.store(true, Relaxed);
         assert!(found.iter().all(|found| matches!(found, Recovery::Done { .. })), "{found:?}");
     });
-    // However long they ask: the ring is not read before.
+    // However long they ask.
     let capture = killed(&folder, "a", &ring);
     let asks = fs::File::open(&ring).unwrap();
     asks.try_lock_shared().unwrap();
-    let recovery = std::thread::spawn(move || recover(&capture).unwrap());
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!recovery.is_finished());
-    drop(asks);
-    assert!(matches!(recovery.join().unwrap(), Recovery::Done { .. }));
+    assert!(matches!(recover(&capture).unwrap(), Recovery::Done { .. }));
+}
+
+/// Of several commands that open the capture of a dead VM, one completes it, and the others wait
+/// for it.
+#[test]
+fn who_recovers_is_no_vm() {
+    let folder = Folder::new();
+    let ring = ring_name(&folder);
+    let capture = killed(&folder, "a", &ring);
+    let recovers = fs::File::open(&capture).unwrap();
+    recovers.try_lock().unwrap();
+    let done = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| recover(&capture).unwrap())).collect();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(all.iter().all(|recovery| !recovery.is_finished()));
+        drop(recovers);
+        let results = all.into_iter().map(|recovery| recovery.join().unwrap());
+        results.filter(|result| *result != Recovery::NotNeeded).collect::<Vec<_>>()
+    });
+    assert!(matches!(done[..], [Recovery::Done { .. }]), "{done:?}");
+    let reader = CaptureReader::open(&capture).unwrap();
+    assert_eq!(common::read_all(&reader), (common::records(), 0));
+    assert!(!ring.exists());
 }
 
 #[test]
