@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 
 use jportal_units::{Core, StreamOffset, Tsc};
 
-use crate::chunk::{
-    Counter, End, EndReason, HEAD, Head, Kind, LossNote, MAGIC, MARKER, NO_RECORD, PREAMBLE, SPLIT, preamble,
-};
+use crate::chunk::{HEAD, Head, Kind, LossNote, MAGIC, MARKER, NO_RECORD, PREAMBLE, SPLIT, preamble};
 use crate::codec::{Appended, Wire};
 use crate::create::{self, Earlier};
 use crate::error::Error;
@@ -26,8 +24,10 @@ use crate::lists::{self, IndexBuilder};
 use crate::seal::{Sealed, SealedFor, Sealer};
 use crate::{names, reader};
 
+mod end;
 mod trimmed;
 
+use end::{Cut, Cuts};
 pub use trimmed::TrimmedCopy;
 
 /// Numbers of bytes and chunks written so far.
@@ -63,6 +63,7 @@ pub struct CaptureWriter {
     last: u64,
     /// Offset of the first byte of metadata in its stream.
     metadata_from: u64,
+    cuts: Cuts,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,6 +132,7 @@ impl CaptureWriter {
             sealer: Sealer::default(),
             index: IndexBuilder::new(),
             metadata_from: 0,
+            cuts: Cuts::new(),
         };
         w.put(&preamble(), &[])?;
         Ok(w)
@@ -157,6 +159,7 @@ impl CaptureWriter {
             sealer: Sealer::default(),
             index,
             metadata_from,
+            cuts: Cuts::new(),
         }
     }
 
@@ -325,47 +328,6 @@ impl CaptureWriter {
         self.written
     }
 
-    /// Writes the last index chunk and the end chunk. The end is tried even after an earlier
-    /// failure, because a reason in the file is better than none. If there is no room for both,
-    /// the index is left out.
-    ///
-    /// # Errors
-    /// [`Error::DiskFull`], [`Error::Write`].
-    pub fn finish(mut self, reason: EndReason, text: &str, counters: Vec<Counter>) -> Result<Written, Error> {
-        self.retry();
-        let (written, last) = (self.written, self.last);
-        let mut end = End {
-            reason,
-            text: text.into(),
-            metadata_bytes: written.metadata,
-            pt_bytes: written.pt,
-            sideband_bytes: written.sideband,
-            chunks: 0,
-            counters,
-        };
-        let listed = self.put_index();
-        match (self.put_end(&mut end, listed), listed) {
-            (Err(Error::DiskFull { .. } | Error::Write { .. }), 1..) => {
-                self.cut_back(written.file);
-                (self.written, self.last) = (written, last);
-                self.retry();
-                self.put_end(&mut end, 0)?;
-            }
-            (result, _) => result?,
-        }
-        Ok(self.written)
-    }
-
-    /// Writes the end chunk. `listed` is the length of the payload of the index chunk before it.
-    fn put_end(&mut self, end: &mut End, listed: u32) -> Result<(), Error> {
-        end.chunks = self.written.chunks;
-        let mut payload = Vec::new();
-        end.encode(&mut payload);
-        let payload_crc = self.sealer.crc(&payload);
-        let head = Head { kind: Kind::End, len: payload.len() as u32, aux: listed, offset: 0, payload_crc };
-        self.put_chunk(&head, &payload)
-    }
-
     /// Writes an index chunk of the chunks since the last one, and returns the length of its
     /// payload. If it cannot be written, the file gets no further index chunks: 0. That is no
     /// failure, because a smaller chunk may still fit.
@@ -433,10 +395,11 @@ impl CaptureWriter {
     fn put_chunk(&mut self, head: &Head, payload: &[u8]) -> Result<(), Error> {
         let bytes = head.to_bytes();
         self.look()?;
-        let place = self.written.file;
+        let before = Cut { written: self.written, last: self.last };
         self.put(&bytes, payload)?;
-        self.last = place;
+        self.last = before.written.file;
         self.written.chunks += 1;
+        self.cuts.add(before, self.written.file);
         Ok(())
     }
 
@@ -562,6 +525,7 @@ impl CaptureCopy {
         self.index.change_first_head(&old, &new);
         copy.written = Written { file: copy.written.file, ..self.written };
         (copy.frames, copy.streams, copy.index) = (self.frames, self.streams, self.index);
+        copy.cuts.clear();
         Ok(())
     }
 

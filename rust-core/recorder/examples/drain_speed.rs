@@ -54,7 +54,7 @@ struct DrainLoad {
 
 /// The capture, and the way in which it is written.
 enum DrainTarget {
-    Turns(Turns<Option<CaptureWriter>>, Way),
+    Turns(Box<Turns<Option<CaptureWriter>>>, Way),
     /// The end of what was reserved.
     Reserved(File, AtomicU64),
 }
@@ -77,7 +77,7 @@ impl DrainTarget {
         }
         let turns = Turns::default();
         *turns.take(Cargo::Metadata) = Some(writer);
-        Self::Turns(turns, way)
+        Self::Turns(Box::new(turns), way)
     }
 
     /// Writes a piece. `room` begins with room for a chunk head.

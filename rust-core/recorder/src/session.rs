@@ -488,7 +488,7 @@ impl Session {
         self.broken.store(true, Relaxed);
         let failure = self.failure();
         let (reason, text) = failure.as_deref().map_or((reason, text), |text| (EndReason::Failed, text));
-        match writer.finish(reason, text, self.counters()) {
+        match writer.finish_regardless(reason, text, self.counters()) {
             Ok(written) => *lock(&self.written) = written,
             // The log says it already.
             Err(jportal_capture::Error::Deleted | jportal_capture::Error::Shortened { .. })

@@ -191,6 +191,8 @@ fn a_full_disk_ends_the_recording_not_the_vm() {
         let reader = CaptureReader::open(&capture).unwrap();
         let records = check_metadata(&reader)[&0];
         assert!(records > 30_000 && records < 200_000, "{records} records of 24 bytes in 1 MiB");
+        let end = reader.completeness().end.as_ref().expect("it has an end");
+        assert!(end.reason == EndReason::Failed && end.text.text().contains("disk full after"), "{end:?}");
         let ring = ring_of(&capture);
         assert!(ring.as_os_str().is_empty() || !ring.exists());
     }

@@ -208,6 +208,7 @@ impl<A: Allocator + Clone> TrimmedCopy<A> {
         })?;
         copy_streams(&original.streams, &mut writer.streams)?;
         (writer.written.pt, writer.written.sideband) = (original.written.pt, original.written.sideband);
+        writer.cuts.clear();
         self.read = to;
         Ok(to - from)
     }
