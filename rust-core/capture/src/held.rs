@@ -19,8 +19,8 @@ use crate::error::Error;
 
 /// The pause between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long [`take`] waits for the end of an exclusive lock. VMs that begin at once hold it one after
-/// the other, to rename an earlier capture.
+/// How long [`take`] waits for the end of an exclusive lock. VMs that begin at once hold it one
+/// after the other, to rename an earlier capture.
 const EXCLUSIVE: Duration = Duration::from_millis(100);
 /// How long [`take_of_the_dead`] waits for the recovery by another process.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -27,7 +27,7 @@ use crate::{names, reader};
 mod end;
 mod trimmed;
 
-use end::{Cut, Cuts};
+use end::{CutPlace, Cuts};
 pub use trimmed::TrimmedCopy;
 
 /// Numbers of bytes and chunks written so far.
@@ -395,7 +395,7 @@ impl CaptureWriter {
     fn put_chunk(&mut self, head: &Head, payload: &[u8]) -> Result<(), Error> {
         let bytes = head.to_bytes();
         self.look()?;
-        let before = Cut { written: self.written, last: self.last };
+        let before = CutPlace { written: self.written, last: self.last };
         self.put(&bytes, payload)?;
         self.last = before.written.file;
         self.written.chunks += 1;

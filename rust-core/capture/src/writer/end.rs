@@ -17,7 +17,7 @@ const ROOM: u64 = 16 << 10;
 
 /// The state of a writer at the end of a chunk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cut {
+pub(super) struct CutPlace {
     pub(super) written: Written,
     /// Where the last chunk begins.
     pub(super) last: u64,
@@ -25,7 +25,7 @@ pub(super) struct Cut {
 
 /// Places near the end of the file at which it can be cut.
 #[derive(Debug)]
-pub(super) struct Cuts(Vec<Cut>);
+pub(super) struct Cuts(Vec<CutPlace>);
 
 impl Cuts {
     pub(super) fn new() -> Self {
@@ -39,11 +39,11 @@ impl Cuts {
 
     /// Adds the place before a chunk that ends at `end`. A capture keeps its first chunk, the
     /// header. Allocates nothing.
-    pub(super) fn add(&mut self, before: Cut, end: u64) {
+    pub(super) fn add(&mut self, before: CutPlace, end: u64) {
         if before.written.chunks == 0 {
             return;
         }
-        let is_needless = |cut: &Cut| end.saturating_sub(cut.written.file) >= ROOM;
+        let is_needless = |cut: &CutPlace| end.saturating_sub(cut.written.file) >= ROOM;
         let needless = self.0.iter().take_while(|cut| is_needless(cut)).count().saturating_sub(1);
         self.0.drain(..needless.max(usize::from(self.0.len() == CUTS)));
         self.0.push(before);
@@ -92,7 +92,7 @@ impl CaptureWriter {
 
     fn put_index_and_end(&mut self, end: &mut End) -> Result<(), Error> {
         self.retry();
-        let before = Cut { written: self.written, last: self.last };
+        let before = CutPlace { written: self.written, last: self.last };
         let listed = self.put_index();
         match (self.put_end(end, listed), listed) {
             (Err(Error::DiskFull { .. } | Error::Write { .. }), 1..) => {
@@ -105,9 +105,8 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes the end chunk over the last chunks. There, the file has its room already, so that
-    /// the write does not fail for lack of room, and a failure for another reason comes before a
-    /// byte is lost. `full` is the error if nothing can make way.
+    /// Writes the end chunk over the last chunks, where the file has its room already, and cuts
+    /// off what is left of them. `full` is the error if nothing can make way.
     fn put_earlier_end(&mut self, mut end: End, text: &str, full: Error) -> Result<(), Error> {
         let file = self.written.file;
         let cuts = std::mem::replace(&mut self.cuts, Cuts(Vec::new())).0;
