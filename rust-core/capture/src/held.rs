@@ -3,10 +3,11 @@
 //! The lock on a capture, which says that somebody writes to it.
 //!
 //! Who writes a recording, a dump or a trimmed copy holds an exclusive `flock(2)` on the file, from
-//! its creation to its end. The lock belongs to the open file: it stays if the file is renamed, and
-//! ends with the process, however that ends. The descriptor does not survive `exec`, but a child
-//! that was forked and executes no other program holds the lock for as long as it lives. Who only
-//! reads needs no lock. Some file systems know none; nothing is then known about their files.
+//! its creation to its end. Who completes the capture of a dead VM holds one meanwhile. The lock
+//! belongs to the open file: it stays if the file is renamed, and ends with the process, however
+//! that ends. The descriptor does not survive `exec`, but a child that was forked and executes no
+//! other program holds the lock for as long as it lives. Who only reads needs no lock. Some file
+//! systems know none; nothing is then known about their files.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;

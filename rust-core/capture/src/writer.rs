@@ -525,7 +525,6 @@ impl CaptureCopy {
         self.index.change_first_head(&old, &new);
         copy.written = Written { file: copy.written.file, ..self.written };
         (copy.frames, copy.streams, copy.index) = (self.frames, self.streams, self.index);
-        copy.cuts.clear();
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use crate::error::Error;
 
 /// How many places [`Cuts`] knows.
 const CUTS: usize = 64;
-/// [`Cuts`] forgets places from which to the end of the file there are more bytes than this, an
-/// end chunk with a long reason.
+/// Of the places that are at least this far from the end of the file, [`Cuts`] keeps the last one:
+/// it has room for an end chunk with a long reason, in bytes.
 const ROOM: u64 = 16 << 10;
 
 /// The state of a writer at the end of a chunk.
@@ -43,10 +43,13 @@ impl Cuts {
         if before.written.chunks == 0 {
             return;
         }
-        let is_needless = |cut: &CutPlace| end.saturating_sub(cut.written.file) >= ROOM;
-        let needless = self.0.iter().take_while(|cut| is_needless(cut)).count().saturating_sub(1);
-        self.0.drain(..needless.max(usize::from(self.0.len() == CUTS)));
+        if self.0.len() == CUTS {
+            self.0.remove(0);
+        }
         self.0.push(before);
+        let is_far = |cut: &CutPlace| end.saturating_sub(cut.written.file) >= ROOM;
+        let far = self.0.iter().take_while(|cut| is_far(cut)).count();
+        self.0.drain(..far.saturating_sub(1));
     }
 }
 
@@ -150,4 +153,32 @@ impl CaptureWriter {
 /// An end chunk, without the numbers of what has been written.
 fn end(reason: EndReason, text: &str, counters: Vec<Counter>) -> End {
     End { reason, text: text.into(), metadata_bytes: 0, pt_bytes: 0, sideband_bytes: 0, chunks: 0, counters }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds `n` chunks of `len` bytes, and returns the places that are left.
+    fn places(n: u64, len: u64) -> Vec<u64> {
+        let mut cuts = Cuts::new();
+        let before = cuts.0.capacity();
+        for chunk in 0..n {
+            let written = Written { chunks: chunk, file: chunk * len, ..Written::default() };
+            cuts.add(CutPlace { written, last: 0 }, (chunk + 1) * len);
+        }
+        assert_eq!(cuts.0.capacity(), before, "a recording has to allocate");
+        cuts.0.iter().map(|cut| cut.written.file).collect()
+    }
+
+    #[test]
+    fn the_places_are_as_many_as_an_end_needs() {
+        assert_eq!(places(1, 33), [], "the header stays");
+        // One is far enough back; those before it are forgotten.
+        assert_eq!(places(50, ROOM), [49 * ROOM]);
+        assert_eq!(places(50, ROOM / 2 + 1), [48, 49].map(|n| n * (ROOM / 2 + 1)));
+        // The newest, however small they are.
+        let small: Vec<_> = (1000 - CUTS as u64..1000).map(|n| n * 33).collect();
+        assert_eq!(places(1000, 33), small);
+    }
 }
